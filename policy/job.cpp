@@ -1,0 +1,60 @@
+#include "policy/job.h"
+
+namespace sluice {
+namespace {
+
+bool restarts(const JobRules& rules, const JobState& state, std::string_view run, Instant now) {
+  if (state.last_seen == Instant{}) return true;
+  if (run != state.run) return true;
+  return run.empty() && now - state.last_seen >= rules.restart_after;
+}
+
+JobVerdict verdict(const JobRules& rules, const JobState& state, unsigned in_flight) {
+  if (state.failed) return JobVerdict::has_failed;
+  if (rules.max_requests > 0 && state.requests >= rules.max_requests) return JobVerdict::too_many;
+  if (rules.max_concurrency > 0 && in_flight >= rules.max_concurrency) return JobVerdict::too_much;
+  return JobVerdict::go;
+}
+
+}  // namespace
+
+JobVerdict job_ask(const JobRules& rules, JobState& state, std::string_view run, unsigned in_flight,
+                   Instant now) {
+  // What is still in flight belongs to the run that is there.
+  if (restarts(rules, state, run, now) && (in_flight == 0 || run != state.run)) {
+    state = JobState{};
+    state.run = run;
+    state.started = now;
+  }
+  state.last_seen = now;
+  const JobVerdict answer = verdict(rules, state, in_flight);
+  if (answer == JobVerdict::go) {
+    ++state.requests;
+  } else {
+    ++state.refused;
+  }
+  return answer;
+}
+
+void job_told(const JobRules& rules, JobState& state, OutcomeKind kind, Instant now) {
+  state.last_seen = now;
+  switch (kind) {
+    case OutcomeKind::success:
+      ++state.successes;
+      state.failures_in_a_row = 0;
+      return;
+    case OutcomeKind::rate_limited:
+    case OutcomeKind::anti_bot:
+    case OutcomeKind::server_error:
+    case OutcomeKind::network:
+      ++state.failures;
+      ++state.failures_in_a_row;
+      // Only the next run ends it: a late success of one that was already sent does not.
+      if (rules.fail_after > 0 && state.failures_in_a_row >= rules.fail_after) state.failed = true;
+      return;
+    case OutcomeKind::neutral:
+    case OutcomeKind::local: return;
+  }
+}
+
+}  // namespace sluice

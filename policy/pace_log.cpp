@@ -1,0 +1,55 @@
+#include "policy/pace_log.h"
+
+#include <algorithm>
+
+namespace sluice {
+
+void PaceLog::push(Entry entry) {
+  entries_[end_] = entry;
+  end_ = (end_ + 1) % capacity;
+  size_ = std::min(size_ + 1, capacity);
+}
+
+void PaceLog::add(Instant at, Duration grain) {
+  if (size_ > 0 && at - latest(0).at < grain) {
+    // The entry's earliest is forgotten, so what it holds counts longer: never too early.
+    latest(0).at = std::max(latest(0).at, at);
+    ++latest(0).count;
+  } else {
+    push({at, 1});
+  }
+}
+
+void PaceLog::remove(Instant at) {
+  for (std::size_t i = size_; i-- > 0;) {  // the oldest entry that may hold it
+    if (latest(i).at < at || latest(i).count == 0) continue;
+    --latest(i).count;
+    return;
+  }
+}
+
+std::uint32_t PaceLog::after(Instant since) const {
+  std::uint32_t sum = 0;
+  for (std::size_t i = 0; i < size_ && latest(i).at > since; ++i) sum += latest(i).count;
+  return sum;
+}
+
+Instant PaceLog::nth_latest(std::uint32_t n) const {
+  std::uint32_t sum = 0;
+  for (std::size_t i = 0; i < size_; ++i) {
+    sum += latest(i).count;
+    if (sum >= n) return latest(i).at;
+  }
+  return Instant::min();
+}
+
+void PaceLog::assume(std::uint32_t n, Instant from, Instant to) {
+  clear();
+  const auto entries = static_cast<std::uint32_t>(std::min<std::size_t>(n, capacity / 2));
+  for (std::uint32_t i = 1; i <= entries; ++i) {
+    const auto share = n / entries + (i <= n % entries ? 1 : 0);
+    push({from + (to - from) / entries * i, share});
+  }
+}
+
+}  // namespace sluice

@@ -1,0 +1,52 @@
+// When the latest requests to a key went out, for rules of the kind "n in any w". Bounded: requests
+// that go close together share an entry, which counts as late as its last one, so the answer is
+// never too early. A plain value.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "policy/time.h"
+
+namespace sluice {
+
+class PaceLog {
+ public:
+  static constexpr std::size_t capacity = 96;
+
+  // `grain` is how close together requests must be to share an entry when room is short.
+  void add(Instant at, Duration grain);
+  // The request that went at that time was refused: it used nothing up.
+  void remove(Instant at);
+  void clear() { *this = {}; }
+
+  // How many went after `since`.
+  std::uint32_t after(Instant since) const;
+  // When the n-th latest went; Instant::min() when there were fewer.
+  Instant nth_latest(std::uint32_t n) const;
+  // `n` requests, evenly over the time from `from` to `to`: what is assumed after a restart.
+  void assume(std::uint32_t n, Instant from, Instant to);
+
+  // From the latest backwards; i < size().
+  struct Entry {
+    Instant at{};
+    std::uint32_t count = 0;
+    bool operator==(const Entry&) const = default;
+  };
+  std::size_t size() const { return size_; }
+  const Entry& latest(std::size_t i) const {
+    return entries_[(end_ + 2 * capacity - 1 - i) % capacity];
+  }
+
+  bool operator==(const PaceLog&) const = default;
+
+ private:
+  Entry& latest(std::size_t i) { return entries_[(end_ + 2 * capacity - 1 - i) % capacity]; }
+  void push(Entry entry);
+
+  std::array<Entry, capacity> entries_{};
+  std::size_t end_ = 0, size_ = 0;
+};
+
+}  // namespace sluice

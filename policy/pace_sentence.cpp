@@ -1,0 +1,73 @@
+#include <cmath>
+#include <cstdio>
+#include <string>
+
+#include "policy/pace_models.h"
+#include "policy/units.h"
+
+namespace sluice {
+namespace {
+
+std::string number(double n) {
+  char text[32];
+  std::snprintf(text, sizeof text, n >= 10 ? "%.0f" : "%.2g", n);
+  return text;
+}
+
+// As people say it: "60 s", without what we add for requests that differ on their way.
+std::string length_words(Duration length) {
+  const Duration bare = pace::without_slack(length);
+  if (bare > 2min) return format_duration(bare);
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g s", pace::seconds(bare));
+  return text;
+}
+
+std::string limit_words(const PaceMemory& learned) {
+  switch (learned.model) {
+    case PaceModel::none: return learned.cap == 0 ? "no limit met" : "";
+    case PaceModel::told:
+    case PaceModel::bucket: {
+      const bool slow = learned.rate < 1;
+      return "about " + number(slow ? learned.rate * 60 : learned.rate) +
+             (slow ? " per minute" : " per second") +
+             (learned.model == PaceModel::told ? ", as its headers tell" : "");
+    }
+    case PaceModel::window:
+      return "about " + std::to_string(learned.count) + " per " + length_words(learned.length);
+  }
+  return "";
+}
+
+}  // namespace
+
+Duration usual_delay(const PaceMemory& learned) {
+  if (learned.delay > Duration(0)) return learned.delay;
+  if (learned.model == PaceModel::window && learned.count > 0)
+    return learned.length / learned.count;
+  const bool paced = learned.model == PaceModel::told || learned.model == PaceModel::bucket;
+  return paced && learned.rate > 0 ? pace::from_seconds(1 / learned.rate) : Duration(0);
+}
+
+std::string pace_sentence(const Rules& rules, const PaceState& state, Instant now) {
+  const PaceMemory& learned = state.learned;
+  std::string text;
+  if (rules.pace.adapt == Adapt::linear) {
+    text = "a delay of " + format_duration(rules.pace.min_delay + learned.delay);
+  } else {
+    text = limit_words(learned);
+    if (learned.cap > 0) {
+      text += (text.empty() ? "at most " : ", at most ") + std::to_string(learned.cap) + " at once";
+    }
+  }
+  if (learned.refusals > 0) {
+    text += ", from " + std::to_string(learned.refusals) +
+            (learned.refusals == 1 ? " refusal" : " refusals");
+  }
+  const PaceStep step = pace_decide(rules, state, now, 0);
+  if (step.go) return text;
+  if (step.at == Instant::max()) return text + "; next slot after an answer";
+  return text + "; next slot in " + format_duration(step.at - now);
+}
+
+}  // namespace sluice

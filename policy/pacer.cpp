@@ -1,0 +1,342 @@
+#include "policy/pacer.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "policy/pace_models.h"
+#include "policy/units.h"
+
+namespace sluice {
+namespace pace {
+
+double seconds(Duration duration) { return static_cast<double>(duration.count()) / 1e6; }
+
+Duration from_seconds(double s) {
+  const double most = seconds(kLongestDuration);
+  return Duration(static_cast<Duration::rep>(std::clamp(s, 0.0, most) * 1e6));
+}
+
+}  // namespace pace
+
+namespace {
+
+using namespace pace;
+
+constexpr double first_crowd = 7;       // in flight, once the first answer was good
+constexpr unsigned careful_start = 8;   // successes before that grows
+constexpr unsigned trusted_after = 18;  // successes before it grows fast
+constexpr double crowd_without_limit = 64;
+constexpr std::uint32_t window_patience = 16;  // windows before a few more are tried
+constexpr Duration per_concurrent = 5s;        // linear: one less in flight for each of these
+
+bool learns(const Rules& rules) { return rules.pace.adapt == Adapt::learned; }
+
+// In flight at most; 0: nothing limits it.
+std::uint32_t most_in_flight(const Rules& rules, const PaceState& state) {
+  std::uint32_t most = rules.pace.max_concurrency;
+  const auto limit = [&](std::uint32_t n) { most = most == 0 ? n : std::min(most, n); };
+  if (rules.pace.adapt == Adapt::linear && most > 0) {
+    const auto less = static_cast<std::uint32_t>(state.learned.delay / per_concurrent);
+    return less >= most ? 1 : most - less;
+  }
+  if (!learns(rules)) return most;
+  const PaceFlight& flight = state.flight;
+  if (flight.gentle > 0) limit(std::max(1u, static_cast<std::uint32_t>(flight.gentle)));
+  if (state.learned.cap > 0) limit(state.learned.cap);
+  if (flight.incident.open) {
+    // Alone, but for those who were on their way; with one place less than was too many, when it
+    // may be the places that count.
+    const PaceIncident& incident = flight.incident;
+    const bool places = incident.probes == 0 && !incident.named && !incident.ban &&
+                        !incident.rollover && state.learned.model == PaceModel::none;
+    limit(places && incident.crowd > 2 ? incident.crowd - 1 : 1);
+  }
+  return most;
+}
+
+Instant earliest(const Rules& rules, const PaceState& state, Instant now) {
+  Instant at = state.flight.next_at;
+  if (!learns(rules)) return at;
+  const PaceFlight& flight = state.flight;
+  if (flight.gentle > 0 && flight.latency > Duration(0) && flight.last_sent != Instant{}) {
+    at = std::max(at, flight.last_sent + from_seconds(seconds(flight.latency) / flight.gentle));
+  }
+  if (flight.incident.open) return std::max(at, flight.incident.hold);
+  switch (state.learned.model) {
+    case PaceModel::none: break;
+    case PaceModel::told: at = std::max(at, told_opens(state, now)); break;
+    case PaceModel::window: at = std::max(at, window_opens(state)); break;
+    case PaceModel::bucket: at = std::max(at, bucket_opens(state, now)); break;
+  }
+  return at;
+}
+
+// The first request after a quiet time begins a new count, as does the first of a new window.
+void begin_cycle(PaceState& state, Instant now) {
+  PaceFlight& flight = state.flight;
+  const PaceMemory& learned = state.learned;
+  const auto begin = [&] {
+    flight.cycle = now;
+    flight.cycle_ordinal = flight.sent + 1;
+    flight.admitted = 0;
+  };
+  if (flight.cycle == Instant{}) return begin();
+  if (flight.incident.open) return;
+  if (learned.model == PaceModel::window) {
+    if (now - flight.cycle < learned.length) return;
+    if (learned.proven < 1) {
+      PaceIncident& incident = flight.incident;
+      incident = {.open = true, .rollover = true, .at = now, .sent = now, .hold = now};
+    }
+    flight.before_cycle = flight.cycle;
+    flight.before_admitted = flight.admitted;
+    flight.rolled = flight.admitted >= learned.count;
+    return begin();
+  }
+  const Duration quiet = now - flight.last_sent;
+  if (quiet > std::max<Duration>(2s, (flight.last_sent - flight.cycle) / 2)) begin();
+}
+
+// How close together two requests share an entry of the log.
+Duration grain_of(const PaceMemory& learned) {
+  constexpr std::uint32_t entries = PaceLog::capacity / 2;
+  const bool many = learned.model == PaceModel::window && learned.count > entries;
+  return many ? learned.length / Duration::rep{entries} : Duration(0);
+}
+
+void take(const Rules& rules, PaceState& state, Instant now, double jitter, PaceTicket& ticket) {
+  PaceFlight& flight = state.flight;
+  if (learns(rules)) {
+    begin_cycle(state, now);
+    flight.log.add(now, grain_of(state.learned));
+    if (state.learned.model == PaceModel::bucket) bucket_take(state, now);
+  }
+  ++flight.in_flight;
+  ++flight.sent;
+  ticket = {.sent = now,
+            .ordinal = flight.sent,
+            .crowd = flight.in_flight,
+            .probe = flight.incident.open};
+  if (ticket.probe) flight.incident.probing = ticket.ordinal;
+  flight.last_sent = now;
+  const Duration linear = rules.pace.adapt == Adapt::linear ? state.learned.delay : Duration(0);
+  flight.next_at = now + rules.pace.min_delay + linear +
+                   from_seconds(seconds(rules.pace.jitter) * std::clamp(jitter, 0.0, 1.0));
+}
+
+void grow(PaceState& state, Instant now) {
+  PaceFlight& flight = state.flight;
+  if (flight.gentle <= 0) return;
+  const auto goods = flight.clean;
+  if (goods <= 1) {
+    flight.gentle = std::max(flight.gentle, first_crowd);
+  } else if (goods >= careful_start) {
+    flight.gentle += goods >= trusted_after ? 4 : 0.25;
+  }
+  if (flight.gentle >= crowd_without_limit) {
+    flight.gentle = 0;
+    state.learned.known = true;
+    state.learned.learned_at = now;
+  }
+}
+
+void note_latency(PaceFlight& flight, Duration latency) {
+  if (flight.latency == Duration(0) || latency < flight.latency) {
+    flight.latency = std::max<Duration>(latency, Duration(1));
+  } else {
+    flight.latency += (latency - flight.latency) / 8;
+  }
+}
+
+void try_one_more(PaceState& state) {
+  PaceMemory& learned = state.learned;
+  PaceFlight& flight = state.flight;
+  if (learned.cap == 0 || ++flight.at_cap < learned.cap_patience) return;
+  ++learned.cap;
+  flight.at_cap = 0;
+}
+
+// That of a ban is a guess at first, made long; it is shortened step by step, not under the time
+// that the policy gives an origin to recover, and never near one that was too short.
+void shorten_ban(const Rules& rules, PaceMemory& learned) {
+  const auto& ladder = rules.breaker.cooldown;
+  const Duration unit = ladder.empty() ? Duration(1min) : ladder.front();
+  const Duration floor = std::max(with_slack(unit), learned.shortest * 5 / 4);
+  const Duration shorter = std::max(floor, learned.length * 7 / 10);
+  if (shorter >= learned.length) return;
+  learned.length = shorter;
+  learned.proven = 0;
+}
+
+// A whole window was admitted, right after another: the limit holds. After many of them a few more
+// are tried, for it may have been raised.
+void note_window(const Rules& rules, PaceState& state) {
+  PaceMemory& learned = state.learned;
+  PaceFlight& flight = state.flight;
+  if (learned.model != PaceModel::window || !flight.rolled || flight.admitted < learned.count) {
+    return;
+  }
+  flight.rolled = false;
+  ++learned.proven;
+  if (learned.ban) return shorten_ban(rules, learned);
+  // What was tried and admitted is tried again at once.
+  const auto enough = flight.raising ? 1 : std::max(learned.patience, window_patience);
+  if (flight.told || learned.proven < enough) return;
+  learned.count += std::max(1u, learned.count / (flight.raising ? 4 : 8));
+  learned.proven = 1;
+  flight.raising = true;
+}
+
+void admitted(const Rules& rules, PaceState& state, Instant now, const PaceTicket& ticket,
+              const Outcome& outcome) {
+  PaceFlight& flight = state.flight;
+  note_latency(flight, now - ticket.sent);
+  if (ticket.sent >= flight.cycle) ++flight.admitted;
+  if (ticket.sent >= flight.emptied) ++flight.since_empty;
+  ++flight.clean;
+  flight.errors *= 15.0 / 16;
+  const bool before = !flight.incident.open || ticket.sent < flight.incident.sent;
+  if (before && ticket.crowd >= flight.crowded) {
+    flight.crowded_times = ticket.crowd > flight.crowded ? 1 : flight.crowded_times + 1;
+    flight.crowded = ticket.crowd;
+  }
+  const bool over = flight.incident.open && ticket.probe && ticket.sent >= flight.incident.at;
+  if (over) recovered(rules, state, now, ticket);
+  note_window(rules, state);
+  read_quota(state, now, ticket, outcome);
+  grow(state, now);
+  if (ticket.crowd >= state.learned.cap) try_one_more(state);
+}
+
+// An origin that fails more often than not is given less at once.
+void failed(PaceState& state) {
+  PaceFlight& flight = state.flight;
+  flight.errors = flight.errors * 15 / 16 + 1.0 / 16;
+  if (flight.errors < 0.25) return;
+  flight.gentle = std::max(
+      1.0,
+      std::min(flight.gentle > 0 ? flight.gentle : 1e9, static_cast<double>(flight.in_flight)) / 2);
+  flight.errors /= 2;
+  flight.clean = careful_start;
+}
+
+}  // namespace
+
+PaceStep pace_decide(const Rules& rules, PaceState state, Instant now, double jitter) {
+  PaceStep step;
+  const auto most = most_in_flight(rules, state);
+  if ((most > 0 && state.flight.in_flight >= most) || state.flight.incident.probing != 0) {
+    step.at = Instant::max();
+  } else {
+    step.at = earliest(rules, state, now);
+    step.go = step.at <= now;
+  }
+  if (step.go) take(rules, state, now, jitter, step.ticket);
+  step.next = state;
+  return step;
+}
+
+PaceStep pace_forced(const Rules& rules, PaceState state, Instant now, double jitter) {
+  PaceStep step;
+  step.go = true;
+  take(rules, state, now, jitter, step.ticket);
+  step.next = state;
+  return step;
+}
+
+PaceState pace_observe(const Rules& rules, PaceState state, Instant now, const PaceTicket& ticket,
+                       const Outcome& outcome) {
+  switch (outcome.kind) {
+    case OutcomeKind::local: break;
+    case OutcomeKind::success:
+    case OutcomeKind::neutral:
+      if (rules.pace.adapt == Adapt::linear) linear_succeeded(rules.pace, state.learned);
+      if (learns(rules)) admitted(rules, state, now, ticket, outcome);
+      break;
+    case OutcomeKind::rate_limited:
+    case OutcomeKind::anti_bot:
+      if (outcome.no_credit) break;
+      if (rules.pace.adapt == Adapt::linear) linear_refused(rules.pace, state.learned);
+      if (learns(rules)) refused(rules, state, now, ticket, outcome);
+      break;
+    case OutcomeKind::server_error:
+    case OutcomeKind::network:
+      if (learns(rules)) failed(state);
+      break;
+  }
+  return state;
+}
+
+PaceState pace_done(PaceState state, Instant, const PaceTicket& ticket) {
+  if (state.flight.in_flight > 0) --state.flight.in_flight;
+  PaceIncident& incident = state.flight.incident;
+  if (ticket.probe && incident.probing == ticket.ordinal) incident.probing = 0;
+  return state;
+}
+
+PaceState pace_reopened(const Rules& rules, PaceState state, Instant, Cause cause) {
+  PaceFlight& flight = state.flight;
+  if (!rules.pace.ramp || !learns(rules)) return state;
+  // Where the limit is known by now there is nothing to feel for.
+  if (cause == Cause::named_time || state.learned.model != PaceModel::none) return state;
+  flight.gentle = 2;
+  flight.clean = careful_start;
+  return state;
+}
+
+namespace {
+
+// What no process of ours can have written is not believed.
+bool makes_sense(const PaceMemory& learned) {
+  switch (learned.model) {
+    case PaceModel::none: return true;
+    case PaceModel::told:
+    case PaceModel::bucket:
+      return std::isfinite(learned.rate) && learned.rate >= least_rate_kept &&
+             std::isfinite(learned.burst) && learned.burst >= 0;
+    case PaceModel::window: return learned.count > 0 && learned.length > Duration(0);
+  }
+  return false;
+}
+
+// Limits change, so what is old is doubted sooner, and at last forgotten. A ban is remembered
+// longest.
+PaceMemory aged(PaceMemory learned, Instant now) {
+  if (learned.learned_at == Instant{}) return learned;
+  const Duration age = now - learned.learned_at;
+  if (age > (learned.ban ? 90 * 24h : 7 * 24h)) return {};
+  if (age > Duration(24h) && !learned.ban) {
+    learned.patience = std::min(learned.patience, window_patience);
+    learned.cap_patience = std::min(learned.cap_patience, 64u);
+  }
+  return learned;
+}
+
+}  // namespace
+
+PaceState pace_restored(const Rules&, PaceMemory learned, Instant now) {
+  PaceState state;
+  if (!makes_sense(learned)) return state;
+  state.learned = learned = aged(learned, now);
+  if (learned.known || learned.model != PaceModel::none) state.flight.gentle = 0;
+  // How much of it the process before had used up, nobody knows: as much as there was, evenly.
+  if (learned.model == PaceModel::window) {
+    state.flight.log.assume(learned.count, now - learned.length, now);
+    state.flight.cycle = now - learned.length;
+  }
+  if (learned.model == PaceModel::bucket) set_tokens(state, now, 0);
+  return state;
+}
+
+bool pace_tightens(const PaceMemory& before, const PaceMemory& after) {
+  return after.refusals != before.refusals || after.delay > before.delay ||
+         after.delay_floor > before.delay_floor;
+}
+
+bool pace_changed(const PaceMemory& before, const PaceMemory& after) {
+  return after.model != before.model || after.count != before.count ||
+         after.length != before.length || after.cap != before.cap || after.delay != before.delay ||
+         std::abs(after.rate - before.rate) > 0.05 * before.rate;
+}
+
+}  // namespace sluice

@@ -1,0 +1,27 @@
+// Undoes the content coding of a response body as it streams by, so that it can be searched; the
+// client gets the bytes as they came. Output is handed on in small pieces and never collected, so a
+// bomb costs nothing but the bytes that somebody still wants. One response, one thread.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string_view>
+
+namespace sluice {
+
+class BodyDecoder {
+ public:
+  // Takes the next piece; false: no more is wanted.
+  using Sink = std::function<bool(std::string_view)>;
+
+  virtual ~BodyDecoder() = default;
+  // False: the bytes are broken, or the sink has had enough; then there is no use in going on.
+  virtual bool feed(std::string_view bytes, const Sink& sink) = 0;
+
+  static constexpr std::size_t kPiece = 16 * 1024;
+};
+
+// For gzip, deflate, br and zstd; null for what we cannot read, among it more than one coding.
+std::unique_ptr<BodyDecoder> make_decoder(std::string_view content_encoding);
+
+}  // namespace sluice

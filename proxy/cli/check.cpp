@@ -1,0 +1,121 @@
+#include "proxy/cli/check.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <set>
+
+#include "policy/policy_set.h"
+#include "proxy/cli/commands.h"
+#include "proxy/policy_dir.h"
+
+namespace sluice {
+namespace {
+
+struct Tally {
+  std::size_t configurations = 0, policies = 0;
+  Diagnostics problems;
+
+  void append(const Diagnostics& more) {
+    problems.insert(problems.end(), more.begin(), more.end());
+  }
+};
+
+std::string counted(std::size_t n, const char* one, const char* many) {
+  return std::to_string(n) + " " + (n == 1 ? one : many);
+}
+
+bool is_configuration(const std::string& file) {
+  return std::filesystem::path(file).filename() == "sluice.toml";
+}
+
+int conclude(const Tally& tally, std::ostream& out) {
+  std::set<std::string> files;
+  for (const Diagnostic& problem : tally.problems) {
+    out << render(problem);
+    files.insert(problem.file);
+  }
+  if (!tally.problems.empty()) {
+    out << counted(tally.problems.size(), "error", "errors") << " in "
+        << counted(files.size(), "file", "files") << "\n";
+    return 2;
+  }
+  out << "ok: " << counted(tally.configurations, "configuration", "configurations") << ", "
+      << counted(tally.policies, "policy", "policies") << "\n";
+  return 0;
+}
+
+void check_policies(const std::vector<std::string>& files, const Policy& base, Tally& tally) {
+  PolicySet set(base);
+  for (const std::string& file : files) {
+    ++tally.policies;
+    const Result<std::string> text = read_text_file(file);
+    if (!text) {
+      tally.problems.push_back({{file, 1, 1, ""}, text.error()});
+      continue;
+    }
+    const PolicyReading reading = read_policy(*text, file, base);
+    tally.append(reading.problems);
+    if (reading.problems.empty()) tally.append(set.add(reading.read));
+  }
+}
+
+// The files of a directory, or the file itself.
+std::vector<std::string> expand(const std::string& path, Tally& tally) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return {path};
+  Result<std::vector<std::string>> files = policy_files(path);
+  if (files) return std::move(*files);
+  tally.problems.push_back({{path, 1, 1, ""}, files.error()});
+  return {};
+}
+
+}  // namespace
+
+int check_command(const std::vector<std::string>& files, const ConfigFlags& flags,
+                  const Environment& environment, std::ostream& out) {
+  Tally tally;
+  ConfigFlags chosen = flags;
+  std::vector<std::string> policies;
+  for (const std::string& path : files) {
+    for (const std::string& file : expand(path, tally)) {
+      if (is_configuration(file)) {
+        // The last one is the base of the policies, as if by --config; each is checked.
+        if (chosen.config && *chosen.config != file) {
+          ++tally.configurations;
+          tally.append(load_config(chosen, environment).problems);
+        }
+        chosen.config = file;
+      } else {
+        policies.push_back(file);
+      }
+    }
+  }
+  const LoadedConfig loaded = load_config(chosen, environment);
+  tally.append(loaded.problems);
+  if (!loaded.file.empty()) ++tally.configurations;
+  if (files.empty() && !loaded.policies_dir.empty()) {
+    policies = expand(loaded.policies_dir, tally);
+  }
+  check_policies(policies, loaded.base, tally);
+  return conclude(tally, out);
+}
+
+void add_check_command(CLI::App& app, CommandLine& line) {
+  CLI::App* command =
+      add_command(app, "check", "validate configuration and policies, and start nothing",
+                  "  sluice check\n"
+                  "  sluice check policies/github.toml\n"
+                  "  sluice check --config ./sluice.toml ./policies\n");
+  add_config_flags(*command, line.flags);
+  auto files = std::make_shared<std::vector<std::string>>();
+  command->add_option("files", *files, "sluice.toml, policies, or directories of policies")
+      ->type_name("FILE");
+  command->callback([&line, files] {
+    line.chosen = [&line, files] {
+      return check_command(*files, line.flags, line.environment, std::cout);
+    };
+  });
+}
+
+}  // namespace sluice

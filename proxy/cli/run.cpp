@@ -1,0 +1,48 @@
+// `sluice run`: the proxy in the foreground.
+#include <iostream>
+
+#include "proxy/cli/commands.h"
+#include "proxy/logging.h"
+#include "proxy/server.h"
+#include "proxy/signals.h"
+
+namespace sluice {
+namespace {
+
+int run(const CommandLine& line) {
+  const LoadedConfig loaded = load_config(line.flags, line.environment);
+  for (const Diagnostic& problem : loaded.problems) std::cerr << render(problem);
+  if (!loaded.problems.empty()) return kExitUsage;
+  take_over_signals();
+  start_logging(loaded.config.log, line.environment.get("JOURNAL_STREAM"));
+  auto server = Server::make(loaded);
+  if (!server) {
+    std::cerr << "sluice: " << server.error() << "\n";
+    end_logging();
+    return kExitUsage;
+  }
+  std::cout << (*server)->ready_line() << std::endl;
+  (*server)->run();
+  server->reset();
+  end_logging();
+  return kExitOk;
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app, CommandLine& line) {
+  CLI::App* command = add_command(app, "run", "run the proxy in the foreground",
+                                  "  sluice run\n"
+                                  "  sluice run --listen 127.0.0.1:8888 --admin off\n"
+                                  "  sluice run --config ./sluice.toml --set proxy.workers=1\n");
+  add_config_flags(*command, line.flags);
+  command->add_option("--listen", line.flags.listen, "where clients connect (127.0.0.1:7878)")
+      ->type_name("ADDRESS:PORT");
+  command
+      ->add_option("--admin", line.flags.admin,
+                   "where the admin side listens (127.0.0.1:7879), or off")
+      ->type_name("ADDRESS:PORT");
+  command->callback([&line] { line.chosen = [&line] { return run(line); }; });
+}
+
+}  // namespace sluice

@@ -1,0 +1,94 @@
+#include "proxy/governor/admission.h"
+
+#include "proxy/clock.h"
+#include "proxy/governor/gate.h"
+#include "proxy/governor/governor.h"
+
+namespace sluice {
+
+Hold& Hold::operator=(Hold&& other) noexcept {
+  if (this != &other) {
+    reset();
+    visitor_ = std::move(other.visitor_);
+  }
+  return *this;
+}
+
+void Hold::reset() {
+  if (!visitor_) return;
+  visitor_->asker = nullptr;
+  visitor_->gate->leave(*visitor_);
+  visitor_.reset();
+}
+
+Permit::Permit() noexcept = default;
+Permit::Permit(std::unique_ptr<Body> body) noexcept : body_(std::move(body)) {}
+Permit::Permit(Permit&&) noexcept = default;
+Permit::~Permit() { done(); }
+
+Permit& Permit::operator=(Permit&& other) noexcept {
+  if (this != &other) {
+    done();
+    body_ = std::move(other.body_);
+  }
+  return *this;
+}
+
+Judgement Permit::report(Outcome outcome, bool safe, Asker* asker, Mailbox* mailbox) {
+  body_->reported = true;
+  outcome.ticket = body_->ticket;
+  outcome.sent = body_->pace.sent;
+  return body_->governor.tell(*body_, outcome, safe, asker, mailbox);
+}
+
+Judgement Permit::answered(const Head& response, Asker& asker, Mailbox& mailbox) {
+  body_->outcome =
+      body_->journey.match.classifier->head(response.status, response.fields, utc_now());
+  body_->judged = true;
+  const OutcomeKind kind = body_->outcome.kind;
+  if (kind == OutcomeKind::success || kind == OutcomeKind::neutral) return {.kind = kind};
+  return report(body_->outcome, replayable(), &asker, &mailbox);
+}
+
+MarkerScan Permit::scan(const Head& response) const {
+  if (body_->reported) return {};
+  const Field* type = response.find(FieldName::content_type);
+  return body_->journey.match.classifier->scan(response.status,
+                                               type != nullptr ? type->value : std::string_view());
+}
+
+Judgement Permit::found(std::size_t marker, Asker& asker, Mailbox& mailbox) {
+  return report(body_->journey.match.classifier->body(std::move(body_->outcome), marker), false,
+                &asker, &mailbox);
+}
+
+void Permit::scanned() {
+  if (body_ && body_->judged && !body_->reported)
+    report(std::move(body_->outcome), false, nullptr, nullptr);
+}
+
+bool Permit::replayable() const { return body_ && body_->journey.replayable; }
+
+Judgement Permit::failed(OutcomeKind kind, bool nothing_sent, Asker& asker, Mailbox& mailbox) {
+  if (!body_ || body_->reported) return {.kind = kind};
+  return report({.kind = kind}, nothing_sent || replayable(), &asker, &mailbox);
+}
+
+void Permit::connected() {
+  if (body_ && !body_->reported) report({.kind = OutcomeKind::success}, false, nullptr, nullptr);
+}
+
+void Permit::done() {
+  if (!body_) return;
+  scanned();
+  if (!body_->reported) report({.kind = OutcomeKind::local}, false, nullptr, nullptr);
+  body_->governor.done(*body_);
+  body_.reset();
+}
+
+std::optional<Duration> Permit::patience(Instant now) const {
+  if (!body_ || body_->silence == Instant{}) return std::nullopt;
+  return std::max(body_->silence - now, Duration(0));
+}
+
+}  // namespace sluice

@@ -1,0 +1,134 @@
+// What an exchange and the governor say to each other: a question, leave to send, and how it went.
+// Everything here belongs to the loop of the exchange that holds it.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "policy/classify.h"
+#include "policy/outcome.h"
+#include "proxy/governor/rulebook.h"
+#include "proxy/http/head.h"
+#include "proxy/job_table.h"
+#include "proxy/mailbox.h"
+#include "proxy/refusal.h"
+
+namespace sluice {
+
+class Gate;
+class Governor;
+struct Visitor;
+struct Admission;
+
+struct Ask {
+  const Head& request;    // its views are good during the call only
+  std::string_view host;  // lower case
+  std::uint16_t port = 0;
+  bool secure = false;    // the origin is spoken to over TLS
+  std::string_view path;  // with its query; empty for a tunnel
+  bool tunnel = false;
+  std::string_view job{};              // empty: none was named
+  std::string_view job_run{};          // empty: the job does not name its runs
+  std::uint64_t job_max_requests = 0;  // of its own will; 0: none
+  // Turns are between jobs, then clients, then connections; order is within one connection.
+  std::uint64_t client = 0;  // its address, as a number
+  std::uint64_t connection = 0;
+};
+
+// One request from its first question to its last try.
+struct Journey {
+  Match match{};
+  Instant arrived{};  // when it was first asked about
+  std::uint64_t client = 0, connection = 0;
+  std::string job{}, job_run{};
+  std::uint64_t job_max_requests = 0;
+  std::shared_ptr<JobTable::Pass> pass{};  // its place among its job's; null: of no job
+  unsigned tries = 0;                      // that the origin has refused
+  bool replayable = false;  // it may be sent twice, by its method or its client's word
+  bool tunnel = false;
+};
+
+// A request whose policy and key are known, and that has not asked yet.
+struct Errand {
+  std::shared_ptr<Gate> gate;
+  Journey journey;
+};
+
+// Who asks. Told on its own loop, never inside a call to the governor.
+class Asker {
+ public:
+  virtual void on_admission(Admission admission) = 0;  // the end of a hold
+  virtual void on_durable() = 0;                       // after a judgement that said `wait`
+
+ protected:
+  ~Asker() = default;
+};
+
+// Keeps a place in a queue. Dropping it leaves: nobody will be told.
+class [[nodiscard]] Hold {
+ public:
+  Hold() = default;
+  explicit Hold(std::shared_ptr<Visitor> visitor) : visitor_(std::move(visitor)) {}
+  Hold(Hold&&) noexcept = default;
+  Hold& operator=(Hold&& other) noexcept;
+  ~Hold() { reset(); }
+  void reset();
+  explicit operator bool() const { return visitor_ != nullptr; }
+
+ private:
+  std::shared_ptr<Visitor> visitor_;
+};
+
+// What an answer means for this exchange.
+struct Judgement {
+  OutcomeKind kind = OutcomeKind::local;
+  bool retry = false;  // it may be sent again for the client, if it can be
+  Hold wait{};         // not empty: the client must not see the answer before on_durable()
+};
+
+// Leave to send one request. Dropped without a word, it reports a local failure, so whatever was
+// taken with it always comes back. Lives on one loop.
+class [[nodiscard]] Permit {
+ public:
+  struct Body;  // what one forwarded request carries
+  Permit() noexcept;
+  explicit Permit(std::unique_ptr<Body> body) noexcept;
+  Permit(Permit&&) noexcept;
+  Permit& operator=(Permit&&) noexcept;
+  ~Permit();
+
+  // The final response head. A success is only taken for one when scanned() or done() is told.
+  Judgement answered(const Head& response, Asker& asker, Mailbox& mailbox);
+  MarkerScan scan(const Head& response) const;  // of the body that follows
+  Judgement found(std::size_t marker, Asker& asker, Mailbox& mailbox);
+  void scanned();  // nothing was found, and nothing more is looked at
+
+  // Network or local. When nothing was sent, any method may be tried again.
+  Judgement failed(OutcomeKind kind, bool nothing_sent, Asker& asker, Mailbox& mailbox);
+  void connected();  // a tunnel stands
+  void done();       // the exchange is over: its place is free
+
+  bool replayable() const;
+  // Silence beyond this is a failure (of a probe); none: only the usual time-outs.
+  std::optional<Duration> patience(Instant now) const;
+  explicit operator bool() const { return body_ != nullptr; }
+
+ private:
+  friend class Governor;
+  Judgement report(Outcome outcome, bool safe, Asker* asker, Mailbox* mailbox);
+
+  std::unique_ptr<Body> body_;
+};
+
+// Exactly one of the three is set.
+struct Admission {
+  Permit permit{};
+  std::optional<Refusal> refusal{};
+  Hold hold{};  // on_admission() will follow
+};
+
+}  // namespace sluice

@@ -1,0 +1,167 @@
+// One key: its breaker, its pace and the requests that wait for it. Decides with the pure functions
+// of policy/ and keeps what they return; what must be done about it (a write to the store, word to
+// a waiter, a wake-up) comes back as Effects, to be carried out after the lock is released. Any
+// thread.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "policy/breaker.h"
+#include "policy/fair_queue.h"
+#include "policy/host_state.h"
+#include "policy/pacer.h"
+#include "proxy/governor/admission.h"
+#include "proxy/governor/rulebook.h"
+#include "proxy/request_limits.h"
+
+namespace sluice {
+
+// A request that waits, shared by its gate and the exchange.
+struct Visitor {
+  Mailbox& mailbox;
+  Asker* asker;  // null: it has left. Touched on the mailbox's loop only
+  std::shared_ptr<Gate> gate{};
+  Journey journey{};
+  std::uint64_t id = 0;  // in the gate's queue
+};
+
+// What a forwarded request carries until its outcome is known.
+struct Permit::Body {
+  Governor& governor;
+  std::shared_ptr<Gate> gate;
+  Journey journey;
+  Ticket ticket{};
+  PaceTicket pace{};
+  Instant silence{};      // of a probe: when it counts as failed; Instant{}: never
+  Outcome outcome{};      // of the head, until the body has been looked at
+  bool judged = false;    // there is an outcome
+  bool reported = false;  // and the gate has it
+};
+
+class Gate : public std::enable_shared_from_this<Gate> {
+ public:
+  // What the breaker and the pacer say together.
+  struct Pass {
+    Decision::Act act = Decision::Act::forward;
+    Instant until{};
+    Ticket ticket{};
+    PaceTicket pace{};
+    bool by_limit = false;  // refused or held by `limits`
+  };
+  // What is to be done once the gate is unlocked, in this order.
+  struct Effects {
+    struct Word {
+      std::shared_ptr<Visitor> to;
+      Pass pass{};                // forward, probe or refuse
+      bool store_failed = false;  // refused because nothing can be remembered
+      bool durable = false;       // no decision: its answer may be shown
+    };
+    std::optional<HostState> save{};     // to the store, then call saved()
+    std::optional<HostState> changed{};  // a new phase or another trip, for the log and the events
+    std::string pace{};                  // what it was learned to be, when that has changed
+    std::vector<Word> words{};
+    std::optional<Instant> wake{};  // call pump() then
+  };
+  struct Asked {
+    enum class Kind : std::uint8_t { go, held, refused, queue_full };
+    Kind kind = Kind::go;
+    Pass pass{};
+    std::shared_ptr<Visitor> visitor{};  // held
+  };
+  struct Told {
+    bool retry = false;
+    std::shared_ptr<Visitor> wait{};  // not null: will be told when it is durable
+  };
+  struct View {
+    HostState state{};
+    std::size_t held = 0, in_flight = 0;
+    std::string policy{}, pace{};
+    bool observed = false;  // the policy only watches
+  };
+
+  Gate(std::string key, RequestLimits* limits) : key_(std::move(key)), limits_(limits) {}
+  const std::string& key() const { return key_; }
+
+  // False: nothing is known about the key yet, or another process has written since.
+  bool is_current(std::uint64_t store_version);
+  bool is_known();
+  // What the store holds, when it says more than is known here.
+  void load(HostState stored, std::uint64_t store_version, const Rules& rules, Instant now,
+            Effects& out);
+
+  // `who` is moved from only when it must wait.
+  Asked ask(Journey& who, Asker& asker, Mailbox& mailbox, double jitter, Instant now, Effects& out);
+  void leave(Visitor& visitor);
+  // How a request went. `safe`: it may be sent again as far as it is concerned.
+  Told tell(const Permit::Body& permit, const Outcome& outcome, bool safe, double jitter,
+            Instant now, Asker* asker, Mailbox* mailbox, Effects& out);
+  // A forwarded request is over: its place is free.
+  void done(const PaceTicket& ticket, Instant now, Effects& out);
+  void pump(double jitter, Instant now, Effects& out);
+  // The end of a write: the record's new version, 0 when another process was first (then `stored`
+  // is its state), or why it failed.
+  void saved(const Result<std::uint64_t>& version, const HostState* stored, bool keep_going,
+             Instant now, Effects& out);
+  // An operator's word in this process.
+  void set_state(HostState next, Instant now, Effects& out);
+
+  // True if its state has changed since it was last written; then it counts as written.
+  std::optional<HostState> take_dirty();
+  bool is_idle(Instant now, Duration quiet);
+  View view(Instant now);
+
+ private:
+  struct Claim {
+    std::shared_ptr<Visitor> visitor;
+    Pass pass;
+  };
+
+  Pass pass(const Journey& who, double jitter, Instant now);
+  void keep_limits(const Journey& who, Instant now, Pass& passed);
+  void note_pace(const Rules& rules, const PaceMemory& before, Effects& out);
+  void wake_at(Effects& out, Instant when);
+  void count_forward(const Journey& who);
+  void note_transition(const HostState& before, Instant now, Effects& out);
+  void save_soon(Effects& out);
+  bool take_retry();
+  void enqueue(std::shared_ptr<Visitor> visitor, bool first);
+  std::shared_ptr<Visitor> dequeue(std::uint64_t id);
+  std::size_t waiting() const { return queue_ ? queue_->turns.size() : 0; }
+  bool is_durable() const { return !tighter_now_ && !tighter_next_; }
+
+  const std::string key_;
+  RequestLimits* const limits_;  // null: nobody counts them
+  std::mutex mutex_;             // guards everything below
+  HostState state_;
+  PaceState pace_;                // its `learned` is kept in state_, too
+  const Rules* rules_ = nullptr;  // of the latest request; alive with book_
+  std::shared_ptr<const Rulebook> book_;
+  bool known_ = false;
+  bool dirty_ = false;
+  std::uint64_t seen_ = 0;  // the store's version when state_ was read
+  bool saving_ = false;
+  bool save_again_ = false;
+  bool tighter_now_ = false, tighter_next_ = false;  // this write, the next one allows less
+  std::vector<std::shared_ptr<Visitor>> told_now_, told_next_;  // wait for this write, for the next
+  std::vector<Claim> claims_now_, claims_next_;                 // probes, likewise
+  // Those who wait: whose turn it is, and who they are. None: nobody waits.
+  struct Queue {
+    FairQueue turns;
+    std::unordered_map<std::uint64_t, std::shared_ptr<Visitor>> visitors{};
+  };
+  std::unique_ptr<Queue> queue_;
+  std::uint64_t last_id_ = 0;
+  double retry_tokens_ = 3;
+  Instant last_used_{};
+  Instant wake_ = Instant::max();  // when pump() was asked for
+  std::string policy_;
+};
+
+}  // namespace sluice

@@ -1,0 +1,293 @@
+#include "proxy/governor/governor.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <random>
+
+#include "policy/sentence.h"
+#include "policy/state_key.h"
+#include "proxy/clock.h"
+#include "proxy/governor/credential.h"
+#include "proxy/governor/refusals.h"
+#include "store/hosts.h"
+
+namespace sluice {
+namespace {
+
+constexpr Duration kQuiet = 10min;          // then a gate that nobody uses is forgotten here
+constexpr Duration kForgetAfter = 7 * 24h;  // and then, if it is closed, in the store
+constexpr std::size_t kSweepAtOnce = 200;
+constexpr unsigned kFlushEvery = 5;  // seconds
+
+std::atomic<std::uint64_t> next_generation{1};
+
+double random_share() {
+  thread_local std::minstd_rand random(std::random_device{}());
+  return std::uniform_real_distribution<double>(0.0, 1.0)(random);
+}
+
+bool lists_method(const Rules& rules, std::string_view method) {
+  const auto& methods = rules.retry.methods;
+  return std::any_of(methods.begin(), methods.end(),
+                     [&](const std::string& m) { return m == method; });
+}
+
+// draft-ietf-httpapi-idempotency-key-header: the client vouches that a repeat does no harm.
+bool has_idempotency_key(const Head& request) {
+  return std::any_of(request.fields.begin(), request.fields.end(), [](const Field& field) {
+    return equals_ignoring_case(field.name, "idempotency-key");
+  });
+}
+
+}  // namespace
+
+Governor::Governor(Store& store, std::shared_ptr<const Rulebook> rules, Options options)
+    : store_(store),
+      options_(std::move(options)),
+      salt_(load_salt(store)),
+      rules_(std::move(rules)),
+      rules_generation_(next_generation.fetch_add(1)),
+      jobs_(&store, options_.jobs),
+      limits_(store,
+              [this](const std::string& key) {
+                if (const auto gate = gates_.find(key)) wake_at(gate, monotonic_now());
+              }),
+      sweep_(store),
+      agenda_(
+          std::make_unique<Agenda>([this](Gate& gate) { wake(gate); }, [this] { keep_house(); })) {}
+
+Governor::~Governor() {
+  limits_.close(clock_now());
+  std::unique_ptr<Agenda> ended;
+  {
+    const std::lock_guard guard(agenda_mutex_);
+    ended = std::move(agenda_);
+  }
+  ended.reset();
+  flush();
+  jobs_.flush(clock_now());
+  std::unique_lock lock(writes_mutex_);
+  no_writes_.wait(lock, [this] { return writes_ == 0; });
+}
+
+std::shared_ptr<const Rulebook> Governor::rules() const {
+  const std::lock_guard guard(rules_mutex_);
+  return rules_;
+}
+
+void Governor::replace_rules(std::shared_ptr<const Rulebook> rules) {
+  {
+    const std::lock_guard guard(rules_mutex_);
+    rules_ = std::move(rules);
+    rules_generation_ = next_generation.fetch_add(1);
+  }
+  gates_.for_each([this](Gate& gate) { wake(gate); });
+}
+
+// Each thread has a pointer of its own to the rulebook, counted apart from the others', so that
+// matches on different threads write to no common memory.
+const std::shared_ptr<const Rulebook>& Governor::own_rules() const {
+  thread_local std::uint64_t generation = 0;
+  thread_local std::shared_ptr<const Rulebook> own;
+  const std::uint64_t current = rules_generation_.load(std::memory_order_acquire);
+  if (generation != current) {
+    auto holder = std::make_shared<std::shared_ptr<const Rulebook>>(rules());
+    own = std::shared_ptr<const Rulebook>(holder, holder->get());
+    generation = current;
+  }
+  return own;
+}
+
+Match Governor::match(std::string_view host, std::uint16_t port, std::string_view path) const {
+  const auto& book = own_rules();
+  Match found = book->match(host, port, path);
+  found.book = book;
+  return found;
+}
+
+Errand Governor::prepare(const Ask& request) {
+  const auto& book = own_rules();
+  Journey who;
+  who.match = book->match(request.host, request.port, request.path);
+  who.match.book = book;
+  who.arrived = monotonic_now();
+  who.client = request.client;
+  who.connection = request.connection;
+  who.job = request.job;
+  who.job_run = request.job_run;
+  who.job_max_requests = request.job_max_requests;
+  who.tunnel = request.tunnel;
+  who.replayable = lists_method(*who.match.rules, request.request.method) ||
+                   has_idempotency_key(request.request);
+  const Policy& policy = *who.match.policy;
+  std::string credential;
+  if (policy.scope == Scope::credential) {
+    credential = credential_hash(salt_, policy.credential_headers, request.request);
+  }
+  thread_local std::string key;
+  key.clear();
+  append_state_key(key, policy, request.host, request.port, request.secure, credential);
+  return {gates_.find_or_make(key), std::move(who)};
+}
+
+Admission Governor::admit_again(Permit permit, Asker& asker, Mailbox& mailbox) {
+  Errand errand{permit.body_->gate, permit.body_->journey};
+  ++errand.journey.tries;
+  permit.done();
+  return admit(std::move(errand), asker, mailbox);
+}
+
+// False: the store cannot say, and nothing is known.
+bool Governor::refresh(Gate& gate, Gate::Effects& effects) {
+  if (gate.is_current(store_.version())) return true;
+  const ClockPair now = clock_now();
+  auto loaded = load_host(store_, gate.key(), now, own_rules()->longest_cooldown());
+  if (!loaded) return gate.is_known() || options_.go_on_without_store;
+  gate.load(std::move(loaded->state), loaded->store_version,
+            own_rules()->load().set->fallback().rules, now.mono, effects);
+  return true;
+}
+
+Admission Governor::admit(Errand errand, Asker& asker, Mailbox& mailbox) {
+  const std::shared_ptr<Gate> gate = errand.gate;
+  if (!errand.journey.pass && !errand.journey.job.empty()) {
+    const Journey& who = errand.journey;
+    auto entrance = jobs_.enter({who.job, who.job_run, who.job_max_requests}, clock_now());
+    if (entrance.refusal) return {.refusal = std::move(entrance.refusal)};
+    errand.journey.pass = std::make_shared<JobTable::Pass>(std::move(entrance.pass));
+  }
+  Gate::Effects effects;
+  if (!refresh(*gate, effects))
+    return {.refusal = store_unavailable(gate->key(), store_.health().sentence)};
+  auto asked = gate->ask(errand.journey, asker, mailbox, random_share(), monotonic_now(), effects);
+  carry_out(gate, std::move(effects));
+  switch (asked.kind) {
+    case Gate::Asked::Kind::go: return grant(gate, std::move(errand.journey), asked.pass);
+    case Gate::Asked::Kind::held: return {.hold = Hold(std::move(asked.visitor))};
+    case Gate::Asked::Kind::refused: break;
+    case Gate::Asked::Kind::queue_full: {
+      const ClockPair now = clock_now();
+      return {.refusal = queue_full(gate->key(), gate->view(now.mono), now)};
+    }
+  }
+  const ClockPair now = clock_now();
+  if (errand.journey.pass) errand.journey.pass->refused();
+  return {.refusal = not_now(gate->key(), gate->view(now.mono), asked.pass, now)};
+}
+
+Admission Governor::grant(const std::shared_ptr<Gate>& gate, Journey who, const Gate::Pass& pass) {
+  auto body = std::make_unique<Permit::Body>(
+      Permit::Body{*this, gate, std::move(who), pass.ticket, pass.pace});
+  if (pass.act == Decision::Act::probe) body->silence = pass.until;
+  return {.permit = Permit(std::move(body))};
+}
+
+Judgement Governor::tell(Permit::Body& permit, const Outcome& outcome, bool safe, Asker* asker,
+                         Mailbox* mailbox) {
+  Gate::Effects effects;
+  const auto told = permit.gate->tell(permit, outcome, safe, random_share(), monotonic_now(), asker,
+                                      mailbox, effects);
+  if (permit.journey.pass) permit.journey.pass->told(outcome.kind, monotonic_now());
+  carry_out(permit.gate, std::move(effects));
+  return {outcome.kind, told.retry, Hold(told.wait)};
+}
+
+void Governor::done(Permit::Body& permit) {
+  Gate::Effects effects;
+  permit.gate->done(permit.pace, monotonic_now(), effects);
+  carry_out(permit.gate, std::move(effects));
+}
+
+void Governor::wake(Gate& gate) {
+  Gate::Effects effects;
+  refresh(gate, effects);
+  gate.pump(random_share(), monotonic_now(), effects);
+  carry_out(gate.shared_from_this(), std::move(effects));
+}
+
+void Governor::carry_out(const std::shared_ptr<Gate>& gate, Gate::Effects effects) {
+  if (effects.changed) record(*gate, *effects.changed);
+  if (!effects.pace.empty()) spdlog::info("{}: {}", gate->key(), effects.pace);
+  if (effects.save) save(gate, *effects.save);
+  for (auto& word : effects.words) deliver(gate, std::move(word));
+  if (effects.wake) wake_at(gate, *effects.wake);
+}
+
+void Governor::wake_at(const std::shared_ptr<Gate>& gate, Instant when) {
+  const std::lock_guard guard(agenda_mutex_);
+  if (agenda_) agenda_->add(gate, when);
+}
+
+void Governor::record(const Gate& gate, const HostState& state) {
+  const ClockPair now = clock_now();
+  const std::string text = sentence(gate.key(), state, now.mono, now.utc);
+  spdlog::info("{}", text);
+  store_.append({now.utc, EventKind::transition, gate.key(), text}, {});
+}
+
+void Governor::save(const std::shared_ptr<Gate>& gate, const HostState& state) {
+  {
+    const std::lock_guard guard(writes_mutex_);
+    ++writes_;
+  }
+  save_host(store_, gate->key(), state, clock_now(),
+            {{}, [this, gate](const Result<std::uint64_t>& version) { saved(gate, version); }});
+}
+
+// On the store's thread.
+void Governor::saved(const std::shared_ptr<Gate>& gate, const Result<std::uint64_t>& version) {
+  const ClockPair now = clock_now();
+  std::optional<HostState> stored;
+  if (version && *version == 0) {
+    if (auto loaded = load_host(store_, gate->key(), now, rules()->longest_cooldown())) {
+      stored = std::move(loaded->state);
+    }
+  }
+  if (!version) spdlog::warn("{} is not written down: {}", gate->key(), version.error());
+  Gate::Effects effects;
+  gate->saved(version, stored ? &*stored : nullptr, options_.go_on_without_store, now.mono,
+              effects);
+  carry_out(gate, std::move(effects));
+  const std::lock_guard guard(writes_mutex_);
+  if (--writes_ == 0) no_writes_.notify_all();
+}
+
+// To whoever waits, on its own loop. One that has left gives back what it was granted.
+void Governor::deliver(const std::shared_ptr<Gate>& gate, Gate::Effects::Word word) {
+  const std::shared_ptr<Visitor> visitor = std::move(word.to);
+  if (word.durable) {
+    visitor->mailbox.post([visitor] {
+      if (visitor->asker != nullptr) visitor->asker->on_durable();
+    });
+    return;
+  }
+  auto admission = std::make_shared<Admission>();
+  if (word.store_failed) {
+    admission->refusal = store_unavailable(gate->key(), store_.health().sentence);
+  } else if (word.pass.act == Decision::Act::refuse) {
+    const ClockPair now = clock_now();
+    admission->refusal = not_now(gate->key(), gate->view(now.mono), word.pass, now);
+  } else {
+    *admission = grant(gate, std::move(visitor->journey), word.pass);
+  }
+  visitor->mailbox.post([visitor, admission] {
+    if (visitor->asker != nullptr) visitor->asker->on_admission(std::move(*admission));
+  });
+}
+
+void Governor::flush() {
+  gates_.for_each([this](Gate& gate) {
+    if (const auto state = gate.take_dirty()) save(gate.shared_from_this(), *state);
+  });
+}
+
+void Governor::keep_house() {
+  if (++seconds_ % kFlushEvery == 0) flush();
+  jobs_.flush(clock_now());
+  limits_.tidy(clock_now());
+  if (seconds_ % 60 == 0) gates_.remove_idle(monotonic_now(), kQuiet);
+  [[maybe_unused]] const auto removed = sweep_.step(clock_now(), kForgetAfter, kSweepAtOnce);
+}
+
+}  // namespace sluice

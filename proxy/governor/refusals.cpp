@@ -1,0 +1,74 @@
+#include "proxy/governor/refusals.h"
+
+#include <algorithm>
+
+#include "policy/sentence.h"
+
+namespace sluice {
+namespace {
+
+int whole_seconds(Duration left) {
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(left).count();
+  return static_cast<int>(std::clamp<std::int64_t>(seconds, 1, 1'000'000'000));
+}
+
+Refusal about(const std::string& key, const Gate::View& view, const ClockPair& now) {
+  Refusal refusal;
+  refusal.status = 503;
+  refusal.proxy_status = "destination_unavailable";
+  refusal.key = key;
+  refusal.policy = view.policy;
+  refusal.state = phase_word(phase_at(view.state, now.mono));
+  refusal.retry_after_s = 1;
+  refusal.override_command = "sluice close " + key;
+  return refusal;
+}
+
+}  // namespace
+
+Refusal not_now(const std::string& key, const Gate::View& view, const Gate::Pass& pass,
+                const ClockPair& now) {
+  const Instant until = pass.until;
+  Refusal refusal = about(key, view, now);
+  if (pass.by_limit) {
+    refusal.status = 429;
+    refusal.reason = "limit";
+    refusal.proxy_status = "http_request_denied";
+    refusal.override_command.clear();
+    refusal.detail = "the policy's limits for " + key + " are used up";
+  } else if (phase_at(view.state, now.mono) == Phase::closed) {
+    refusal.reason = "hold-timeout";
+    refusal.detail =
+        key + " is asked no faster than it allows, and hold.max_wait is over: " + view.pace;
+  } else {
+    refusal.reason =
+        phase_at(view.state, now.mono) == Phase::open ? "breaker-open" : "hold-timeout";
+    refusal.detail = sentence(key, view.state, now.mono, now.utc);
+  }
+  if (until > now.mono && until != Instant::max()) {
+    refusal.retry_after_s = whole_seconds(until - now.mono);
+    refusal.until = iso_time(now.utc + (until - now.mono));
+  }
+  return refusal;
+}
+
+Refusal queue_full(const std::string& key, const Gate::View& view, const ClockPair& now) {
+  Refusal refusal = about(key, view, now);
+  refusal.reason = "queue-full";
+  refusal.proxy_status = "connection_limit_reached";
+  refusal.detail = std::to_string(view.held) + " requests are already waiting for " + key;
+  return refusal;
+}
+
+Refusal store_unavailable(const std::string& key, std::string_view why) {
+  Refusal refusal;
+  refusal.status = 503;
+  refusal.reason = "store-unavailable";
+  refusal.proxy_status = "proxy_internal_error";
+  refusal.key = key;
+  refusal.detail = "what is known about " + key + " cannot be read: " + std::string(why);
+  refusal.retry_after_s = 5;
+  return refusal;
+}
+
+}  // namespace sluice

@@ -1,0 +1,20 @@
+// The refusals that the governor gives, with everything a person or a script needs to know: why,
+// until when, and which command lifts it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "proxy/governor/gate.h"
+#include "proxy/refusal.h"
+#include "store/clock_pair.h"
+
+namespace sluice {
+
+// By the breaker, by `limits`, or by the pace when the key is closed.
+Refusal not_now(const std::string& key, const Gate::View& view, const Gate::Pass& pass,
+                const ClockPair& now);
+Refusal queue_full(const std::string& key, const Gate::View& view, const ClockPair& now);
+Refusal store_unavailable(const std::string& key, std::string_view why);
+
+}  // namespace sluice

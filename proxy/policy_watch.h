@@ -1,0 +1,42 @@
+// Watches the policies directory and puts what changes in force within a second: files written,
+// renamed or removed (inotify), or on demand (SIGHUP). A bad file is named in the log and the
+// events, and its last good version stays. A thread of its own.
+#pragma once
+
+#include <string>
+#include <thread>
+
+#include "policy/policy.h"
+#include "proxy/governor/governor.h"
+#include "proxy/net/socket.h"
+
+namespace sluice {
+
+class PolicyWatch {
+ public:
+  // `directory` empty: there is nothing to watch. The directory itself may come and go.
+  PolicyWatch(std::string directory, Policy base, Governor& governor);
+  ~PolicyWatch();
+  PolicyWatch(const PolicyWatch&) = delete;
+  PolicyWatch& operator=(const PolicyWatch&) = delete;
+
+  void reload();  // soon; any thread
+
+ private:
+  void run();
+  void watch_directory();
+  bool read_changes();
+  void load();
+  void report(const PolicyLoad& before, const PolicyLoad& after);
+
+  const std::string directory_;
+  const Policy base_;
+  Governor& governor_;
+  OwnedSocket inotify_, wake_;
+  std::atomic<bool> ending_{false};
+  std::atomic<bool> asked_{false};
+  bool watching_ = false;
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace sluice

@@ -1,0 +1,246 @@
+#include "proxy/server.h"
+
+#include <openssl/rand.h>
+#include <spdlog/spdlog.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+#include "proxy/clock.h"
+#include "proxy/service_manager.h"
+#include "proxy/signals.h"
+#include "store/open.h"
+
+namespace sluice {
+namespace {
+
+// Different for every instance, so that a chain of proxies is no loop.
+std::string make_pseudonym() {
+  unsigned char bytes[4];
+  RAND_bytes(bytes, sizeof bytes);
+  std::string name = "sluice-";
+  for (const unsigned char byte : bytes) {
+    name += "0123456789abcdef"[byte >> 4];
+    name += "0123456789abcdef"[byte & 15];
+  }
+  return name;
+}
+
+// Every client may need two descriptors and a pipe.
+void raise_descriptor_limit() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::make(LoadedConfig loaded) {
+  std::unique_ptr<Server> server(new Server(std::move(loaded)));
+  if (const auto ready = server->prepare(); !ready) return Error{ready.error()};
+  return server;
+}
+
+Server::~Server() = default;
+
+Result<bool> Server::prepare() {
+  if (const auto problem = resolve_table_problem(config_.proxy.resolve)) return Error{*problem};
+  if (config_.budget.daily > 0 || config_.budget.monthly > 0) {
+    return Error{
+        "[budget] is not enforced by this version: take budget.daily and budget.monthly out"};
+  }
+  raise_descriptor_limit();
+  if (const auto opened = open_memory(); !opened) return Error{opened.error()};
+  if (const auto opened = open_tls(); !opened) return Error{opened.error()};
+  if (const auto ready = prepare_admin(); !ready) return ready;
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  const unsigned count = config_.proxy.workers == 0 ? cores : config_.proxy.workers;
+
+  auto listening = listen(count);
+  if (!listening) return Error{listening.error()};
+  std::vector<std::vector<OwnedSocket>> sockets(count);
+  for (Listening& place : *listening) {
+    addresses_.push_back(place.address);
+    for (unsigned i = 0; i < count; ++i) sockets[i].push_back(std::move(place.sockets[i]));
+  }
+  std::vector<Address> own = addresses_;
+  if (admin_) own.push_back(admin_->address());
+  auto access = AccessRules::make(config_.access, own);
+  if (!access) return Error{access.error()};
+  access_ = std::make_unique<AccessRules>(std::move(*access));
+
+  if (!config_.access.users.empty()) {
+    UserFile file = read_users(config_.access.users);
+    if (!file.errors.empty()) return Error{file.errors.front()};
+    if (!file.warning.empty()) spdlog::warn("{}", file.warning);
+    users_ = std::make_unique<Users>(std::move(file.hashes));
+  }
+  if (config_.log.access != "off") {
+    auto log = AccessLog::open(config_.log.access, config_.log.format == "json");
+    if (!log) return Error{log.error()};
+    access_log_ = std::move(*log);
+  }
+  // NOLINTNEXTLINE(modernize-make-unique): it cannot be moved into its place
+  shared_.reset(new Shared{config_, *access_, *governor_, emergency_, users_.get(),
+                           access_log_.get(), *tls_, make_pseudonym(), addresses_.front().text()});
+  for (auto& mine : sockets)
+    workers_.push_back(std::make_unique<Worker>(*shared_, std::move(mine)));
+  return true;
+}
+
+// The store, the policies, and the governor between them.
+Result<bool> Server::open_memory() {
+  auto opened = open_store(config_.store.url, loaded_.state_dir, utc_now());
+  if (!opened) return Error{opened.error()};
+  store_ = std::move(opened->store);
+  if (!opened->notice.empty()) {
+    spdlog::warn("{}", opened->notice);
+    store_->append({utc_now(), EventKind::store, {}, opened->notice}, {});
+  }
+  PolicyLoad load = load_policies(loaded_.policies_dir, loaded_.base);
+  for (const Diagnostic& problem : load.problems) spdlog::error("refused: {}", render(problem));
+  governor_ = std::make_unique<Governor>(
+      *store_, std::make_shared<const Rulebook>(std::move(load)),
+      Governor::Options{.go_on_without_store = config_.store.on_failure == "local",
+                        .jobs = config_.jobs});
+  watch_ = std::make_unique<PolicyWatch>(loaded_.policies_dir, loaded_.base, *governor_);
+  return true;
+}
+
+Result<bool> Server::open_tls() {
+  auto token = ExecToken::load_or_make(loaded_.state_dir);
+  if (!token) return Error{token.error()};
+  tls_ = std::make_unique<Interception>(config_.tls, loaded_.state_dir, std::move(*token));
+  if (config_.tls.extra_ca.empty()) return true;
+  const auto context = tls_->origins.context({}, monotonic_now());
+  if (!context) return Error{"tls." + context.error()};
+  return true;
+}
+
+Result<bool> Server::prepare_admin() {
+  if (config_.admin.listen == "off") return true;
+  auto admin = AdminServer::make(config_, loaded_.state_dir);
+  if (!admin) return Error{admin.error()};
+  admin_ = std::move(*admin);
+  if (!admin_->notice().empty()) spdlog::warn("{}", admin_->notice());
+  return true;
+}
+
+void Server::start_admin() {
+  if (!admin_) return;
+  ProcessFacts facts;
+  facts.started = utc_now();
+  facts.clients = [this] { return shared_->clients.load(); };
+  facts.stopped = [this] { return emergency_.in_force(); };
+  facts.readiness = [this] {
+    return draining_ ? Readiness{false, "the proxy is stopping"} : Readiness{};
+  };
+  source_ = std::make_unique<GovernorSource>(*governor_, loaded_.state_dir, std::move(facts));
+  AdminOptions options;
+  options.welcome = [this](const Address& peer) { return access_->client_allowed(peer); };
+  admin_->start(*source_, std::move(options));
+}
+
+Result<std::vector<Listening>> Server::listen(unsigned workers) const {
+  auto inherited = inherited_listeners(workers);
+  if (!inherited) return Error{inherited.error()};
+  Config in_force = config_;
+  if (!inherited->empty()) {
+    in_force.proxy.listen.clear();
+    for (const Listening& place : *inherited) in_force.proxy.listen.push_back(place.address.text());
+    if (in_force.proxy.listen != config_.proxy.listen) {
+      spdlog::warn("listening where the service manager's socket is, not where proxy.listen says");
+    }
+  }
+  if (const auto problem = open_proxy_problem(in_force)) return Error{*problem};
+  if (!inherited->empty()) return inherited;
+
+  std::vector<Listening> out;
+  for (const std::string& text : config_.proxy.listen) {
+    const auto address = parse_address(text);
+    if (!address) return Error{"proxy.listen: \"" + text + "\" is not an address and a port"};
+    auto listening = listen_on(*address, workers);
+    if (!listening) return Error{listening.error()};
+    out.push_back(std::move(*listening));
+  }
+  return out;
+}
+
+std::string Server::ready_line() const {
+  const std::size_t policies = governor_->rules()->load().in_force.size();
+  std::string line = "sluice " SLUICE_VERSION " ready: proxy";
+  for (const Address& address : addresses_) line += " " + address.text();
+  if (admin_) line += ", admin http://" + admin_->address().text() + "/";
+  return line + ", " + std::to_string(workers_.size()) +
+         (workers_.size() == 1 ? " worker" : " workers") + ", " + std::to_string(policies) +
+         (policies == 1 ? " policy" : " policies") + ", store " + config_.store.url;
+}
+
+void Server::run() {
+  for (const auto& worker : workers_) worker->start();
+  emergency_.watch([this](bool in_force) { on_emergency(in_force); });
+  std::vector<Watchdog::Ask> loops;
+  for (const auto& worker : workers_) {
+    loops.emplace_back([&worker](auto task) { worker->post(std::move(task)); });
+  }
+  Pulse pulse(std::move(loops));
+  // A port that nobody chose is nobody's daemon.
+  const auto chosen = parse_address(config_.proxy.listen.front());
+  if (chosen && chosen->port != 0) {
+    record_ = std::make_unique<DaemonRecord>(loaded_.state_dir, addresses_.front().text());
+  }
+  start_admin();
+  service_manager::ready(ready_line());
+  steer(pulse);
+  record_.reset();
+  drain(pulse);
+  for (const auto& worker : workers_) worker->stop();
+  for (const auto& worker : workers_) worker->join();
+  emergency_.leave();
+}
+
+void Server::on_emergency(bool in_force) {
+  record_stop(*store_, in_force, emergency_.reason(), utc_now(), {});
+  if (!in_force) return spdlog::warn("the emergency stop is over");
+  const std::string why = emergency_.reason();
+  spdlog::error("emergency stop in force{}: nothing is forwarded until `sluice resume`",
+                why.empty() ? "" : " (" + why + ")");
+  for (const auto& worker : workers_) worker->cut_everything();
+}
+
+void Server::steer(Pulse& pulse) {
+  for (;;) {
+    const SteeringSignal signal = next_signal(pulse.until_next());
+    if (signal == SteeringSignal::stop) return;
+    if (signal == SteeringSignal::reload) reload();
+    pulse.beat_if_due();
+  }
+}
+
+void Server::reload() {
+  service_manager::reloading(monotonic_now());
+  watch_->reload();
+  service_manager::ready(ready_line());
+}
+
+void Server::drain(Pulse& pulse) {
+  draining_ = true;
+  service_manager::stopping(config_.proxy.drain);
+  spdlog::info("stopping: requests under way have {} s to finish", config_.proxy.drain / 1s);
+  for (const auto& worker : workers_) worker->stop_accepting_and_drain();
+  const Instant end = monotonic_now() + config_.proxy.drain;
+  const auto idle = [](const auto& worker) { return worker->idle(); };
+  while (!std::all_of(workers_.begin(), workers_.end(), idle) && monotonic_now() < end) {
+    if (next_signal(20ms) == SteeringSignal::stop) {
+      spdlog::warn("stopped at once by a second signal");
+      return;
+    }
+    pulse.beat_if_due();
+  }
+}
+
+}  // namespace sluice

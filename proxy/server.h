@@ -1,0 +1,71 @@
+// The running proxy: binds the addresses, starts the workers, waits for signals, drains and stops.
+// Lives on the main thread.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "policy/result.h"
+#include "proxy/access.h"
+#include "proxy/access_log.h"
+#include "proxy/admin/governor_source.h"
+#include "proxy/admin/server.h"
+#include "proxy/config_reader.h"
+#include "proxy/daemon_record.h"
+#include "proxy/governor/governor.h"
+#include "proxy/net/listener.h"
+#include "proxy/policy_watch.h"
+#include "proxy/pulse.h"
+#include "proxy/stop_switch.h"
+#include "proxy/tls/interception.h"
+#include "proxy/users.h"
+#include "proxy/worker.h"
+
+namespace sluice {
+
+class Server {
+ public:
+  // Checks everything that can be wrong before the first client comes, and binds.
+  static Result<std::unique_ptr<Server>> make(LoadedConfig loaded);
+  ~Server();
+
+  std::string ready_line() const;
+  // Until SIGTERM or SIGINT; a second one ends at once. take_over_signals() comes before.
+  void run();
+
+ private:
+  explicit Server(LoadedConfig loaded)
+      : loaded_(std::move(loaded)), config_(loaded_.config), emergency_(loaded_.state_dir) {}
+  Result<bool> prepare();
+  Result<bool> open_memory();
+  Result<bool> open_tls();
+  void on_emergency(bool in_force);
+  Result<bool> prepare_admin();
+  void start_admin();
+  Result<std::vector<Listening>> listen(unsigned workers) const;
+  void steer(Pulse& pulse);  // until told to stop
+  void reload();
+  void drain(Pulse& pulse);
+
+  const LoadedConfig loaded_;
+  const Config& config_;
+  StopSwitch emergency_;
+  std::vector<Address> addresses_;
+  std::unique_ptr<AccessRules> access_;
+  std::unique_ptr<Users> users_;
+  std::unique_ptr<AccessLog> access_log_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<Governor> governor_;
+  std::unique_ptr<PolicyWatch> watch_;
+  std::unique_ptr<Interception> tls_;
+  std::unique_ptr<DaemonRecord> record_;
+  std::unique_ptr<Shared> shared_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::atomic<bool> draining_{false};
+  std::unique_ptr<GovernorSource> source_;
+  std::unique_ptr<AdminServer> admin_;  // null: off. Asks the source, so it goes first
+};
+
+}  // namespace sluice

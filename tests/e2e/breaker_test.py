@@ -1,0 +1,361 @@
+"""Breakers: when traffic stops, what a client is told, how it comes back, what is remembered."""
+
+import concurrent.futures
+import gzip
+import json
+import os
+import threading
+import time
+
+from harness.message import response_bytes
+from harness.origin import OK, in_turn, replying
+from startup_test import OwnProxies
+
+TOO_MANY = response_bytes(b"slow down", "429 Too Many Requests")
+# Short times, so that a test can wait them out; pacing has tests of its own.
+SHORT = """
+hosts = ["*"]
+[breaker]
+cooldown = ["1s", "2s"]
+antibot_cooldown = ["30s"]
+retry_after_cap = "60s"
+jitter = 0.0
+probe_timeout = "2s"
+[pace]
+adapt = "off"
+[hold]
+max_wait = "0s"
+[retry]
+max = 0
+"""
+
+
+def retry_after(seconds):
+    return response_bytes(b"slow down", "429 Too Many Requests", "Retry-After: %s" % seconds)
+
+
+class BreakerCase(OwnProxies):
+    def enforcing(self, policy=SHORT, **options):
+        return self.start(policy=policy, **options)
+
+    def statuses(self, origin, count, proxy, path="/"):
+        return [self.fetch(origin.url(path), proxy=proxy).status for _ in range(count)]
+
+
+class Trips(BreakerCase):
+    def test_a_named_time_shuts_at_once_and_for_that_time(self):
+        proxy = self.enforcing()
+        origin = self.origin(replying(retry_after(30)))
+        self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 429, "the client sees what was said")
+        refused = self.fetch(origin.url(), proxy=proxy)
+        problem = self.assert_problem(refused, 503, "breaker-open", host="127.0.0.1")
+        self.assertEqual(len(origin.requests), 1, "nothing reaches the origin while it is shut")
+        self.assertIn(int(refused.get("Retry-After")), (29, 30))
+        self.assertEqual(problem["retry_after_s"], int(refused.get("Retry-After")))
+        self.assertEqual(problem["key"], origin.authority)
+        self.assertEqual(problem["policy"], "engine")
+        self.assertEqual(problem["state"], "open")
+        self.assertRegex(problem["until"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+        self.assertEqual(problem["override"], "sluice close " + origin.authority)
+        self.assertIn("429", problem["detail"])
+
+    def test_a_refusal_in_the_words_the_client_asked_for(self):
+        proxy = self.enforcing()
+        origin = self.origin(replying(retry_after(30)))
+        self.fetch(origin.url(), proxy=proxy)
+        for accept, kind in (("text/html", "text/html"), ("text/plain", "text/plain"),
+                             ("application/json", "application/problem+json")):
+            with self.subTest(accept):
+                refused = self.fetch(origin.url(), fields=["Accept: " + accept], proxy=proxy)
+                self.assertEqual(refused.status, 503)
+                self.assertTrue(refused.get("Content-Type").startswith(kind), refused)
+                self.assertIn(b"sluice close", refused.body)
+
+    def test_three_429_without_a_time_waste_three_requests(self):
+        proxy = self.enforcing(SHORT.replace('cooldown = ["1s", "2s"]', 'cooldown = ["5m"]', 1))
+        origin = self.origin(replying(TOO_MANY))
+        self.assertEqual(self.statuses(origin, 6, proxy), [429, 429, 429, 503, 503, 503])
+        self.assertEqual(len(origin.requests), 3)
+
+    def test_consecutive_server_errors(self):
+        proxy = self.enforcing()
+        origin = self.origin(replying(response_bytes(b"oops", "500 Internal Server Error")))
+        self.assertEqual(self.statuses(origin, 7, proxy), [500] * 5 + [503] * 2)
+
+    def test_neutral_answers_leave_it_closed(self):
+        proxy = self.enforcing()
+        for status in ("404 Not Found", "401 Unauthorized", "403 Forbidden", "410 Gone", "451 Unavailable"):
+            with self.subTest(status):
+                origin = self.origin(replying(response_bytes(b"no", status)))
+                self.assertEqual(set(self.statuses(origin, 50, proxy)), {int(status[:3])})
+
+    def test_a_block_in_a_compressed_page_with_status_200(self):
+        proxy = self.enforcing()
+        page = gzip.compress(b"<html>" + b"x" * 20000 + b"Sign in to confirm you're not a bot</html>")
+        origin = self.origin(replying(response_bytes(page, "200 OK", "Content-Type: text/html",
+                                                     "Content-Encoding: gzip")))
+        first = self.fetch(origin.url(), proxy=proxy)
+        self.assertEqual((first.status, first.body), (200, page), "the bytes pass as they came")
+        problem = self.assert_problem(self.fetch(origin.url(), proxy=proxy), 503, "breaker-open")
+        self.assertGreaterEqual(problem["retry_after_s"], 29)
+        self.assertEqual(len(origin.requests), 1)
+
+    def test_a_block_marker_in_what_is_no_text_means_nothing(self):
+        proxy = self.enforcing()
+        origin = self.origin(replying(response_bytes(b"Sign in to confirm you're not a bot", "200 OK",
+                                                     "Content-Type: image/png")))
+        self.assertEqual(self.statuses(origin, 3, proxy), [200] * 3)
+
+    def test_an_origin_that_is_not_there(self):
+        proxy = self.enforcing()
+        url = self.refused_url()
+        statuses = [self.fetch(url, proxy=proxy) for _ in range(6)]
+        self.assertEqual([r.status for r in statuses], [502] * 5 + [503])
+        self.assertEqual(statuses[-1].get("Sluice-Reason"), "breaker-open")
+
+    def test_our_own_dns_failure_convicts_nobody(self):
+        proxy = self.enforcing()
+        reasons = [self.fetch("http://no-such-host.invalid/", proxy=proxy).get("Sluice-Reason") for _ in range(8)]
+        self.assertEqual(set(reasons), {"dns"})
+
+    def test_one_host_is_not_another(self):
+        proxy = self.enforcing()
+        bad, good = self.origin(replying(retry_after(30))), self.origin()
+        self.fetch(bad.url(), proxy=proxy)
+        self.assertEqual(self.fetch(bad.url(), proxy=proxy).status, 503)
+        self.assertEqual(self.fetch(good.url(), proxy=proxy).status, 200)
+
+    def test_tunnels_obey(self):
+        proxy = self.enforcing()
+        port = self.refused_url().split(":")[2].strip("/")
+        for _ in range(5):
+            _, answer = self.tunnel("127.0.0.1:" + port, proxy=proxy)
+            self.assertEqual(answer.status, 502)
+        _, answer = self.tunnel("127.0.0.1:" + port, proxy=proxy)
+        self.assertEqual((answer.status, answer.get("Sluice-Reason")), (503, "breaker-open"))
+
+
+class Returns(BreakerCase):
+    def test_one_probe_comes_first_and_a_success_opens_the_way(self):
+        proxy = self.enforcing()
+        gate = threading.Event()
+        answers = iter([retry_after(1)])
+
+        def script(visit):
+            while visit.read_request():
+                first = next(answers, None)
+                if first is None and len(origin.requests) == 2:
+                    gate.wait(5)
+                visit.send(first or OK)
+
+        origin = self.origin(script)
+        self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 429)
+        self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 503)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            due = origin.requests[0].at + 1.05
+            self.assertTrue(origin.wait(lambda: time.monotonic() > due, 3))
+            probe = pool.submit(self.fetch, origin.url(), proxy=proxy)
+            self.assertTrue(origin.wait(lambda: len(origin.requests) == 2, 3), "the probe is a real request")
+            others = [self.fetch(origin.url(), proxy=proxy).status for _ in range(3)]
+            self.assertEqual(others, [503] * 3, "one probe at a time")
+            gate.set()
+            self.assertEqual(probe.result().status, 200)
+        self.assertEqual(self.statuses(origin, 3, proxy), [200] * 3)
+
+    def test_a_failed_probe_climbs_the_ladder(self):
+        proxy = self.enforcing()
+        origin = self.origin(replying(TOO_MANY))
+        self.statuses(origin, 3, proxy)
+        first = int(self.fetch(origin.url(), proxy=proxy).get("Retry-After"))
+        self.assertEqual(first, 1)
+        self.assertTrue(origin.wait(lambda: self.fetch(origin.url(), proxy=proxy).status == 429, 3))
+        self.assertEqual(int(self.fetch(origin.url(), proxy=proxy).get("Retry-After")), 2)
+
+    def test_held_until_a_short_cooldown_ends(self):
+        proxy = self.enforcing(SHORT.replace('max_wait = "0s"', 'max_wait = "5s"'))
+        origin = self.origin(in_turn(retry_after(1), OK))
+        self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 429)
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda _: self.fetch(origin.url(), proxy=proxy).status, range(8)))
+        self.assertEqual(answers, [200] * 8)
+        self.assertGreaterEqual(origin.requests[1].at - origin.requests[0].at, 0.99)
+
+    def test_retried_for_the_client(self):
+        policy = SHORT.replace('max_wait = "0s"', 'max_wait = "5s"').replace("max = 0", "max = 2")
+        proxy = self.enforcing(policy)
+        origin = self.origin(in_turn(retry_after(1), OK))
+        self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 200)
+        self.assertEqual(len(origin.requests), 2)
+
+    def test_a_post_is_never_sent_twice(self):
+        policy = SHORT.replace('max_wait = "0s"', 'max_wait = "5s"').replace("max = 0", "max = 2")
+        proxy = self.enforcing(policy)
+        origin = self.origin(replying(retry_after(1)))
+        self.assertEqual(self.fetch(origin.url(), "POST", body=b"order", proxy=proxy).status, 429)
+        self.assertEqual(len(origin.requests), 1)
+
+    def test_a_post_whose_client_vouches_for_it_is_sent_again_whole(self):
+        policy = SHORT.replace('max_wait = "0s"', 'max_wait = "5s"').replace("max = 0", "max = 2")
+        proxy = self.enforcing(policy)
+        origin = self.origin(in_turn(retry_after(1), OK))
+        answer = self.fetch(origin.url(), "POST", ["Idempotency-Key: 1"], b"order", proxy=proxy)
+        self.assertEqual(answer.status, 200)
+        self.assertEqual([r.body for r in origin.requests], [b"order", b"order"])
+
+    def test_a_client_that_leaves_while_held_costs_nothing(self):
+        proxy = self.enforcing(SHORT.replace('max_wait = "0s"', 'max_wait = "5s"'))
+        origin = self.origin(in_turn(retry_after(2), OK))
+        self.fetch(origin.url(), proxy=proxy)
+        client = self.client(proxy)
+        client.send("GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % origin.url())
+        client.close()
+        self.assertEqual(self.fetch(origin.url("/after"), proxy=proxy).status, 200)
+        self.assertEqual([r.target for r in origin.requests], ["/", "/after"])
+
+
+class Policies(BreakerCase):
+    def test_a_dropped_file_counts_within_a_second_and_keeps_what_is_known(self):
+        proxy = self.enforcing()
+        origin = self.origin(replying(retry_after(50)))
+        self.fetch(origin.url(), proxy=proxy)
+        proxy.write("policies/engine.toml", SHORT.replace('cooldown = ["1s", "2s"]', 'cooldown = ["3s"]', 1))
+        self.assertTrue(origin.wait(lambda: "engine.toml is in force" in proxy.log(), 2), proxy.log())
+        self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 503, "the cooldown stands")
+        other = self.origin(replying(TOO_MANY))
+        self.statuses(other, 3, proxy)
+        self.assertEqual(self.fetch(other.url(), proxy=proxy).get("Retry-After"), "3", "the new number counts")
+
+    def test_a_bad_file_is_refused_whole_and_the_last_good_one_stays(self):
+        proxy = self.enforcing()
+        proxy.write("policies/engine.toml", SHORT.replace("probe_timeout", "probe_timout"))
+        origin = self.origin(replying(TOO_MANY))
+        self.assertTrue(origin.wait(lambda: "probe_timout" in proxy.log(), 2), proxy.log())
+        self.assertIn("engine.toml:8:1", proxy.log())
+        self.assertEqual(self.statuses(origin, 4, proxy), [429, 429, 429, 503])
+
+    def test_removed(self):
+        proxy = self.enforcing()
+        os.remove(os.path.join(proxy.directory, "policies/engine.toml"))
+        origin = self.origin()
+        self.assertTrue(origin.wait(lambda: "no longer in force" in proxy.log(), 2), proxy.log())
+
+    def test_observe_decides_but_forwards(self):
+        proxy = self.enforcing(SHORT.replace("[breaker]", 'mode = "observe"\n[breaker]', 1))
+        origin = self.origin(replying(retry_after(30)))
+        self.assertEqual(self.statuses(origin, 4, proxy), [429] * 4)
+        self.assertIn("cooling down", proxy.log())
+
+    def test_credentials_have_their_own_state_and_are_never_shown(self):
+        proxy = self.enforcing(SHORT.replace("[breaker]", 'scope = "credential"\n[breaker]', 1))
+        origin = self.origin(replying(retry_after(30)))
+        one, two = ["Authorization: Bearer first-secret"], ["Authorization: Bearer second-secret"]
+        self.fetch(origin.url(), fields=one, proxy=proxy)
+        refused = self.fetch(origin.url(), fields=one, proxy=proxy)
+        self.assertRegex(json.loads(refused.body)["key"], r"#[0-9a-f]{16}$")
+        self.assertEqual(self.fetch(origin.url(), fields=two, proxy=proxy).status, 429)
+        self.assertNotIn("secret", proxy.log() + refused.body.decode())
+
+
+class Memory(BreakerCase):
+    def restarted(self, proxy, kill):
+        (proxy.kill if kill else proxy.stop)()
+        return self.start(policy=SHORT, state=proxy.state)
+
+    def test_a_cooldown_survives_a_restart_and_a_kill(self):
+        for kill in (False, True):
+            with self.subTest(kill=kill):
+                proxy = self.enforcing()
+                origin = self.origin(replying(retry_after(40)))
+                self.fetch(origin.url(), proxy=proxy)
+                again = self.restarted(proxy, kill)
+                refused = self.fetch(origin.url(), proxy=again)
+                self.assertEqual(refused.status, 503)
+                self.assertLessEqual(int(refused.get("Retry-After")), 40)
+                self.assertGreaterEqual(int(refused.get("Retry-After")), 30)
+                self.assertEqual(len(origin.requests), 1)
+
+    def test_two_processes_on_one_directory(self):
+        """One opens, the other refuses at its next decision; one probe in the fleet."""
+        first = self.enforcing()
+        second = self.start(policy=SHORT, state=first.state)
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+
+        def script(visit):
+            while visit.read_request():
+                turn = len(origin.requests)
+                if turn == 3:
+                    gate.wait(5)
+                visit.send(retry_after(1) if turn == 2 else OK)
+
+        origin = self.origin(script)
+        self.assertEqual(self.fetch(origin.url(), proxy=second).status, 200, "both know the key as closed")
+        self.assertEqual(self.fetch(origin.url(), proxy=first).status, 429)
+        self.assertEqual(self.fetch(origin.url(), proxy=second).status, 503)
+        due = origin.requests[1].at + 1.05
+        self.assertTrue(origin.wait(lambda: time.monotonic() > due, 3))
+        with concurrent.futures.ThreadPoolExecutor(8) as pool:
+            racing = [pool.submit(self.fetch, origin.url(), proxy=(first, second)[i % 2]) for i in range(8)]
+            self.assertTrue(origin.wait(lambda: sum(r.done() for r in racing) == 7, 5), "all but the probe are refused")
+            self.assertEqual(len(origin.requests), 3, "one probe for both")
+            gate.set()
+            self.assertEqual(sorted(r.result().status for r in racing), [200] + [503] * 7)
+
+    def test_the_probe_of_a_dead_owner_is_given_to_another(self):
+        first = self.enforcing()
+        second = self.start(policy=SHORT, state=first.state)
+        release = threading.Event()
+        self.addCleanup(release.set)
+
+        def script(visit):
+            while visit.read_request():
+                turn = len(origin.requests)
+                if turn == 2:
+                    release.wait(20)
+                visit.send(retry_after(1) if turn == 1 else OK)
+
+        origin = self.origin(script)
+        self.fetch(origin.url(), proxy=first)
+        due = origin.requests[0].at + 1.05
+        self.assertTrue(origin.wait(lambda: time.monotonic() > due, 3))
+        self.client(first).send("GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % origin.url())
+        self.assertTrue(origin.wait(lambda: len(origin.requests) == 2, 3), "the probe is on its way")
+        first.kill()
+        self.assertEqual(self.fetch(origin.url(), proxy=second).status, 503, "its lease still stands")
+        self.assertTrue(origin.wait(lambda: self.fetch(origin.url(), proxy=second).status == 200, 6))
+
+
+class Incidents(BreakerCase):
+    def test_195_at_once_against_a_host_that_blocks_after_a_burst(self):
+        """The incident of the banned office: only what was on its way reaches a host that has shut."""
+        proxy = self.enforcing(SHORT.replace('adapt = "off"', 'adapt = "learned"'))
+        lock, blocked_at = threading.Lock(), []
+
+        def script(visit):
+            while visit.read_request():
+                with lock:
+                    over = len(origin.requests) > 40
+                    if over and not blocked_at:
+                        blocked_at.append(len(origin.requests))
+                visit.send(response_bytes(b"unusual traffic from your computer network", "403 Forbidden",
+                                          "Content-Type: text/html", "cf-mitigated: challenge") if over else OK)
+
+        origin = self.origin(script)
+        with concurrent.futures.ThreadPoolExecutor(64) as pool:
+            statuses = list(pool.map(lambda _: self.fetch(origin.url(), proxy=proxy).status, range(195)))
+        self.assertLess(len(origin.requests) - blocked_at[0], 64, "no more than were on their way")
+        self.assertEqual(statuses.count(200), 40)
+        before = len(origin.requests)
+        self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 503)
+        self.assertEqual(len(origin.requests), before)
+
+    def test_two_percent_of_500s_do_not_open_it(self):
+        proxy = self.enforcing()
+        turn = iter(range(10**6))
+        oops = response_bytes(b"oops", "500 Internal Server Error")
+        origin = self.origin(lambda visit: [visit.send(oops if next(turn) * 7919 % 50 == 0 else OK)
+                                            for _ in iter(visit.read_request, None)])
+        client = self.client(proxy)
+        statuses = [self.fetch(origin.url(), client=client).status for _ in range(2000)]
+        self.assertEqual(statuses.count(503), 0)
+        self.assertEqual(statuses.count(500), 40)

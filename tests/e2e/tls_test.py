@@ -1,0 +1,461 @@
+"""HTTPS seen from inside: what clients and origins see when Sluice ends TLS on both sides."""
+
+import base64
+import hashlib
+import os
+import shutil
+import ssl
+import subprocess
+import tempfile
+import threading
+import time
+
+from harness.case import ProxyCase
+from harness.message import chunk, read_response, request_bytes, response_bytes
+from harness.origin import replying
+from harness.proxy import binary
+from harness.stream import Ended
+from harness.tls import TestAuthority, server_context
+
+HOST = "origin.test"
+NAMES = ("origin.test", "other.test", "wrong.test", "late.test", "self.test", "pinned.test", "mutual.test", "upgraded.test")
+RESOLVE = "proxy.resolve={%s}" % ", ".join('"%s" = "127.0.0.1"' % name for name in NAMES)
+
+
+class TlsCase(ProxyCase):
+    """One proxy that looks into every tunnel, and trusts the CA of the tests' origins."""
+
+    policies = {}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.mkdtemp(prefix="sluice-tls-")
+        cls.addClassCleanup(shutil.rmtree, cls.directory, ignore_errors=True)
+        cls.authority = TestAuthority(cls.directory)
+        cls.good = cls.authority.certificate("good", ",".join("DNS:" + name for name in NAMES) + ",IP:127.0.0.1")
+        cls.settings = (RESOLVE, 'tls.extra_ca="%s"' % cls.authority.path, *cls.more_settings())
+        super().setUpClass()
+        for name, text in cls.policies.items():
+            cls.proxy.write("policies/%s.toml" % name, text)
+        deadline = time.monotonic() + 10
+        while cls.proxy.log().count("is in force") < len(cls.policies) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        cls.ca = os.path.join(cls.proxy.directory, "state", "ca-cert.pem")
+
+    @classmethod
+    def more_settings(cls):
+        return ('tls.intercept="all"',)
+
+    def origin(self, script=None, **options):
+        options.setdefault("tls", server_context(self.good))
+        return super().origin(script, **options)
+
+    def context(self, ca=None):
+        context = ssl.create_default_context(cafile=ca or self.ca)
+        context.set_alpn_protocols(["http/1.1"])
+        return context
+
+    def inside(self, port, host=HOST, context=None, name=None, proxy=None, session=None):
+        """A client's TLS session inside its tunnel to host:port."""
+        stream, answer = self.tunnel("%s:%d" % (host, port), proxy=proxy)
+        self.assertEqual(answer.status, 200, answer)
+        stream.sock = (context or self.context()).wrap_socket(stream.sock, server_hostname=name or host, session=session)
+        return stream
+
+    def ask(self, stream, port, path="/", method="GET", host=HOST, fields=(), body=b""):
+        lines = ["Host: %s:%d" % (host, port), *fields] + (["Content-Length: %d" % len(body)] if body else [])
+        stream.send(request_bytes(method, path, lines, body))
+        return read_response(stream, method)
+
+
+class Interception(TlsCase):
+    def test_requests_inside_take_the_ordinary_way(self):
+        origin = self.origin(replying(response_bytes(b"inside")))
+        client = self.inside(origin.port)
+        self.assertEqual(client.sock.selected_alpn_protocol(), "http/1.1")
+        for path in ("/a?b=c", "/", "*"):
+            method = "OPTIONS" if path == "*" else "GET"
+            response = self.ask(client, origin.port, path, method)
+            self.assertEqual((response.status, response.body), (200, b"inside"))
+        self.assertEqual([r.start for r in origin.requests],
+                         ["GET /a?b=c HTTP/1.1", "GET / HTTP/1.1", "OPTIONS * HTTP/1.1"])
+        self.assertIn("sluice", origin.requests[0].get("Via"))
+        self.assertEqual(origin.requests[0].get("Host"), "%s:%d" % (HOST, origin.port))
+        self.assertEqual(len(origin.visits), 1, "the origin's connection is used again")
+
+    def test_an_absolute_target_inside(self):
+        origin = self.origin()
+        client = self.inside(origin.port)
+        response = self.ask(client, origin.port, "https://%s:%d/deep?x" % (HOST, origin.port))
+        self.assertEqual(response.status, 200)
+        self.assertEqual(origin.requests[0].start, "GET /deep?x HTTP/1.1")
+
+    def test_an_address_as_the_host(self):
+        origin = self.origin()
+        client = self.inside(origin.port, "127.0.0.1")
+        self.assertEqual(self.ask(client, origin.port, host="127.0.0.1").status, 200)
+        names = dict(client.sock.getpeercert())["subjectAltName"]
+        self.assertEqual(names, (("IP Address", "127.0.0.1"),))
+
+    def test_the_leaf(self):
+        origin = self.origin()
+        client = self.inside(origin.port)
+        certificate = client.sock.getpeercert()
+        self.assertEqual(certificate["subjectAltName"], (("DNS", HOST),))
+        lived = ssl.cert_time_to_seconds(certificate["notAfter"]) - ssl.cert_time_to_seconds(certificate["notBefore"])
+        self.assertLessEqual(lived, 5 * 86400)
+        text = subprocess.run(["openssl", "x509", "-noout", "-text"], input=ssl.DER_cert_to_PEM_cert(
+            client.sock.getpeercert(binary_form=True)), capture_output=True, text=True, check=True).stdout
+        self.assertIn("prime256v1", text)
+
+    def test_the_ca_key_is_the_owners(self):
+        self.inside(self.origin().port)
+        state = os.path.join(self.proxy.directory, "state")
+        for name in ("ca-key.pem", "exec.token"):
+            self.assertEqual(os.stat(os.path.join(state, name)).st_mode & 0o777, 0o600, name)
+
+    def test_another_host_inside_is_421(self):
+        origin = self.origin()
+        for fields in (("Host: other.test",), ("Host: %s:1" % HOST,)):
+            client = self.inside(origin.port)
+            client.send(request_bytes("GET", "/", fields))
+            self.assert_problem(read_response(client), 421, "misdirected")
+        self.assertEqual(origin.requests, [])
+
+    def test_another_name_in_the_hello_is_turned_away(self):
+        origin = self.origin()
+        with self.assertRaisesRegex(ssl.SSLError, "UNRECOGNIZED_NAME"):
+            self.inside(origin.port, name="other.test")
+        self.assertEqual(origin.visits, [])
+
+    def test_a_tunnel_in_a_tunnel_is_refused(self):
+        client = self.inside(self.origin().port)
+        client.send(request_bytes("CONNECT", "other.test:443", ["Host: other.test:443"]))
+        self.assert_problem(read_response(client), 400, "bad-request")
+
+    def test_what_follows_connect_at_once_is_not_lost(self):
+        """A client that does not wait for our 200."""
+        origin = self.origin()
+        client = self.client()
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        session = self.context().wrap_bio(incoming, outgoing, server_hostname=HOST)
+        with self.assertRaises(ssl.SSLWantReadError):
+            session.do_handshake()
+        authority = "%s:%d" % (HOST, origin.port)
+        client.send(request_bytes("CONNECT", authority, ["Host: " + authority]) + outgoing.read())
+        self.assertEqual(read_response(client, "CONNECT").status, 200)
+        while True:
+            incoming.write(client.read_some())
+            try:
+                session.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                pass
+        session.write(request_bytes("GET", "/early", ["Host: " + authority]))
+        client.send(outgoing.read())  # the end of the handshake and the request together
+        self.assertTrue(origin.wait(lambda: origin.requests))
+
+    def test_large_bodies_both_ways(self):
+        body = os.urandom(5 << 20)
+
+        def script(visit):
+            while request := visit.read_request():
+                visit.send(response_bytes(request.body[::-1]))
+
+        origin = self.origin(script)
+        response = self.ask(self.inside(origin.port), origin.port, "/", "POST", body=body)
+        self.assertEqual(hashlib.sha256(response.body).digest(), hashlib.sha256(body[::-1]).digest())
+
+    def test_a_slow_reader_holds_the_origin_back(self):
+        sent = []
+
+        def script(visit):
+            visit.read_request()
+            visit.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (64 << 20))
+            for _ in range(64):
+                visit.send(bytes(1 << 20))
+                sent.append(1)
+
+        origin = self.origin(script)
+        client = self.inside(origin.port)
+        client.send(request_bytes("GET", "/", ["Host: %s:%d" % (HOST, origin.port)]))
+        client.read_exact(100)
+        before = self.proxy.resident()
+        self.assertFalse(origin.wait(lambda: len(sent) > 40, 2), "the proxy took it all")
+        self.assertLess(self.proxy.resident() - before, 16 << 20)
+
+    def test_a_stream_comes_as_it_is_made(self):
+        gate = threading.Event()
+
+        def script(visit):
+            visit.read_request()
+            visit.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+            visit.send(chunk(b"data: first\n\n"))
+            gate.wait(10)
+            visit.send(chunk(b"data: last\n\n") + b"0\r\n\r\n")
+
+        origin = self.origin(script)
+        client = self.inside(origin.port)
+        client.send(request_bytes("GET", "/", ["Host: %s:%d" % (HOST, origin.port)]))
+        client.read_until(b"data: first\n\n")
+        gate.set()
+        client.read_until(b"data: last\n\n")
+
+    def test_websocket(self):
+        switch = (b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+
+        def script(visit):
+            visit.read_head()
+            visit.send(switch + b"\x81\x05hello")
+            while data := visit.read_some():
+                visit.send(data[::-1])
+
+        origin = self.origin(script)
+        client = self.inside(origin.port)
+        response = self.ask(client, origin.port, fields=("Connection: Upgrade", "Upgrade: websocket"))
+        self.assertEqual(response.status, 101)
+        self.assertEqual(client.read_exact(7), b"\x81\x05hello")
+        for frame in (b"abc", os.urandom(300_000)):
+            client.send(frame)
+            self.assertEqual(len(client.read_exact(len(frame))), len(frame))
+        client.close()
+        self.assertTrue(origin.wait(lambda: origin.visits[0].closed_at), "the origin's side stayed open")
+
+    def test_a_body_that_ends_with_the_connection(self):
+        """With close_notify it is whole; without, it may not be, and the client must see that."""
+        def whole(visit):
+            visit.read_request()
+            visit.send(b"HTTP/1.1 200 OK\r\n\r\nall of it")
+            visit.sock.unwrap()
+
+        def cut(visit):
+            visit.read_request()
+            visit.send(b"HTTP/1.1 200 OK\r\n\r\nsome of it")
+
+        origin = self.origin(whole)
+        self.assertEqual(self.ask(self.inside(origin.port), origin.port).body, b"all of it")
+        origin = self.origin(cut)
+        client = self.inside(origin.port)
+        with self.assertRaises(Exception) as raised:
+            self.ask(client, origin.port)
+        self.assertNotIsInstance(raised.exception, AssertionError)
+
+    def test_sessions_resume_on_both_sides(self):
+        reused = []
+
+        def script(visit):
+            reused.append(visit.sock.session_reused)
+            while visit.read_request():
+                visit.send(response_bytes(b"x", "200 OK", "Connection: close"))
+                return
+
+        origin = self.origin(script)
+        context = self.context()
+        session = None
+        for turn in range(3):
+            client = self.inside(origin.port, context=context, session=session)
+            self.assertEqual(client.sock.session_reused, turn > 0)
+            self.ask(client, origin.port)
+            session = client.sock.session
+            client.close()
+        self.assertEqual(len(reused), 3)
+        self.assertIn(True, reused[1:], "the origin's sessions are made anew each time")
+
+    def test_plain_http_in_a_tunnel(self):
+        origin = self.origin(tls=None)
+        client, answer = self.tunnel("%s:%d" % (HOST, origin.port))
+        self.assertEqual(answer.status, 200)
+        self.assertEqual(self.ask(client, origin.port, "/plain").status, 200)
+        self.assertIn("sluice", origin.requests[0].get("Via"))
+
+    def test_what_is_neither_tls_nor_http_is_cut_and_explained(self):
+        client, _ = self.tunnel("%s:443" % HOST)
+        client.send(b"\x00\x01hello")
+        client.wait_end(5)
+        self.assertIn("neither TLS nor HTTP", self.evidence())
+
+    def test_a_refusal_comes_inside(self):
+        client = self.inside(443, "127.0.0.1")
+        response = self.ask(client, 443, host="127.0.0.1")
+        self.assertEqual(response.status, 502)
+        self.assertEqual(response.get("Sluice-Reason"), "connect")
+
+    def test_a_client_that_does_not_trust_the_ca(self):
+        with self.assertRaises(ssl.SSLCertVerificationError):
+            self.inside(self.origin().port, context=self.context(self.authority.path))
+        origin = self.origin()
+        with self.assertRaises(ssl.SSLCertVerificationError):
+            self.inside(origin.port, context=self.context(self.authority.path))
+        self.assertEqual(self.evidence().count("does not trust the CA"), 1, self.evidence())
+        self.assertIn("sluice exec", self.evidence())
+
+
+class Origins(TlsCase):
+    """Whom the proxy takes for the origin."""
+
+    def refusal(self, certificate, host):
+        origin = self.origin(tls=server_context(certificate))
+        problem = self.assert_problem(self.ask(self.inside(origin.port, host), origin.port, host=host), 502, "tls")
+        self.assertEqual(origin.requests, [])
+        return problem["detail"]
+
+    def test_a_wrong_name(self):
+        self.assertIn("hostname mismatch", self.refusal(self.authority.certificate("wrong", "DNS:right.test"), "wrong.test"))
+
+    def test_an_expired_certificate(self):
+        late = self.authority.certificate("late", "DNS:late.test", days=-1)
+        self.assertIn("expired", self.refusal(late, "late.test"))
+
+    def test_a_stranger(self):
+        alone = TestAuthority(tempfile.mkdtemp(dir=self.directory), "stranger")
+        self.assertRegex(self.refusal(alone.certificate("self", "DNS:self.test"), "self.test"), "issuer|self")
+
+    def test_no_tls_at_all(self):
+        def script(visit):
+            visit.read_some()
+            visit.send(response_bytes(b"what was that?", "400 Bad Request"))
+
+        origin = self.origin(script, tls=None)
+        response = self.ask(self.inside(origin.port), origin.port)
+        self.assert_problem(response, 502, "tls")
+
+    def test_an_origin_that_never_answers_the_hello(self):
+        origin = self.origin(lambda visit: threading.Event().wait(8), tls=None)
+        slow = self.start(RESOLVE, 'tls.intercept="all"', 'proxy.timeouts.connect="1s"', 'proxy.timeouts.head="5s"')
+        ca = os.path.join(slow.directory, "state", "ca-cert.pem")
+        stream, _ = self.tunnel("%s:%d" % (HOST, origin.port), proxy=slow)
+        stream.sock = self.context(ca).wrap_socket(stream.sock, server_hostname=HOST)
+        self.assert_problem(self.ask(stream, origin.port), 504, "connect-timeout")
+
+    def test_old_versions_are_not_spoken(self):
+        context = server_context(self.good)
+        context.minimum_version = ssl.TLSVersion.TLSv1
+        context.maximum_version = ssl.TLSVersion.TLSv1_1
+        context.set_ciphers("ALL:@SECLEVEL=0")
+        origin = self.origin(tls=context)
+        self.assert_problem(self.ask(self.inside(origin.port), origin.port), 502, "tls")
+
+
+class Versions(TlsCase):
+    """What our own end offers, as openssl s_client sees it."""
+
+    def s_client(self, *options):
+        origin = self.origin()
+        command = ["openssl", "s_client", "-proxy", "127.0.0.1:%d" % self.proxy.port, "-connect",
+                   "%s:%d" % (HOST, origin.port), "-servername", HOST, "-CAfile", self.ca, *options]
+        done = subprocess.run(command, input=b"Q\n", capture_output=True, timeout=20)
+        return done.stdout.decode("latin-1") + done.stderr.decode("latin-1")
+
+    def setUp(self):
+        super().setUp()
+        self.inside(self.origin().port)  # the CA is there from now on
+
+    def test_new_versions(self):
+        for option, version in (("-tls1_2", "TLSv1.2"), ("-tls1_3", "TLSv1.3")):
+            said = self.s_client(option)
+            self.assertIn("Verify return code: 0 (ok)", said)
+            self.assertIn(version, said)
+
+    def test_old_versions(self):
+        for option in ("-tls1", "-tls1_1"):
+            said = self.s_client(option, "-cipher", "ALL:@SECLEVEL=0")
+            self.assertIn("alert protocol version", said)
+
+    def test_weak_ciphers(self):
+        for cipher in ("AES128-SHA", "ECDHE-ECDSA-AES128-SHA", "AES128-GCM-SHA256"):
+            said = self.s_client("-tls1_2", "-cipher", cipher + ":@SECLEVEL=0")
+            self.assertIn("handshake failure", said, cipher)
+
+    def test_oversized_and_broken_hellos(self):
+        for hello in (b"\x16\x03\x01\x40\x01" + bytes(0x4001), b"\x16\x03\x01\x00\x04\x01\xff\xff\xff" + bytes(70000),
+                      b"\x16" + os.urandom(200), b"\x16\x03\x01\x00\x00" * 50):
+            client, _ = self.tunnel("%s:443" % HOST)
+            try:
+                client.send(hello)
+                client.wait_end(12)
+            except (OSError, Ended):
+                pass
+        self.assertEqual(self.ask(self.inside(self.origin().port), 1, host="x").status, 421)  # alive
+
+
+class Listed(TlsCase):
+    """By default only the policies' hosts are looked into; mutual TLS and upgrades go by policy too."""
+
+    @classmethod
+    def more_settings(cls):
+        cls.client_certificate = cls.authority.certificate("client", "DNS:client.test", client=True)
+        cls.policies = {
+            "listed": 'hosts = ["other.test"]\nintercept = true\n',
+            "pinned": 'hosts = ["pinned.test"]\nintercept = false\n',
+            "mutual": 'hosts = ["mutual.test"]\nintercept = true\nclient_cert = "%s"\nclient_key = "%s"\n'
+                      % (cls.client_certificate, cls.client_certificate.replace(".pem", ".key")),
+            "upgraded": 'hosts = ["upgraded.test"]\nupgrade = true\n',
+        }
+        return ()
+
+    def issuer(self, host, user=None):
+        """Whose certificate a client sees: ours or the origin's."""
+        origin = self.origin()
+        context = ssl.create_default_context()
+        context.load_verify_locations(self.authority.path)
+        if os.path.exists(self.ca):
+            context.load_verify_locations(self.ca)
+        fields = ["Proxy-Authorization: " + user] if user else []
+        stream, answer = self.tunnel("%s:%d" % (host, origin.port), fields)
+        self.assertEqual(answer.status, 200)
+        stream.sock = context.wrap_socket(stream.sock, server_hostname=host)
+        return stream.sock.getpeercert()["issuer"][0][0][1]
+
+    def setUp(self):
+        super().setUp()
+        subprocess.run([binary(), "ca", "init", "--state-dir", os.path.join(self.proxy.directory, "state")],
+                       check=True, capture_output=True)
+
+    def exec_user(self):
+        with open(os.path.join(self.proxy.directory, "state", "exec.token")) as file:
+            return "Basic " + base64.b64encode(b"job-1:" + file.read().strip().encode() + b".1.0").decode()
+
+    def test_who_is_looked_into(self):
+        self.assertEqual(self.issuer(HOST), "origin-ca")
+        self.assertRegex(self.issuer("other.test"), "^Sluice CA")
+        self.assertRegex(self.issuer(HOST, self.exec_user()), "^Sluice CA")
+        self.assertEqual(self.issuer("pinned.test", self.exec_user()), "origin-ca")
+        self.assertEqual(self.issuer(HOST, "Basic am9iLTE6ZXhlYy0wMDA="), "origin-ca")
+
+    def test_a_client_certificate_for_the_origin(self):
+        context = server_context(self.good)
+        context.load_verify_locations(self.authority.path)
+        context.verify_mode = ssl.CERT_REQUIRED
+        seen = []
+
+        def script(visit):
+            seen.append(visit.sock.getpeercert()["subject"][0][0][1])
+            replying(response_bytes(b"known"))(visit)
+
+        origin = self.origin(script, tls=context)
+        self.assertEqual(self.ask(self.inside(origin.port, "mutual.test"), origin.port, host="mutual.test").body, b"known")
+        self.assertEqual(seen, ["client"])
+        response = self.ask(self.inside(origin.port, "other.test"), origin.port, host="other.test")
+        self.assertIn(response.get("Sluice-Reason"), ("tls", "origin-closed"))
+
+    def test_upgrade(self):
+        origin = self.origin()
+        response = self.fetch("http://upgraded.test:%d/x" % origin.port)
+        self.assertEqual(response.status, 200)
+        self.assertEqual(origin.requests[0].start, "GET /x HTTP/1.1")
+        bad = self.origin(lambda visit: visit.send(b"HTTP/1.1 400 Bad Request\r\n\r\n"), tls=None)
+        self.assert_problem(self.fetch("http://upgraded.test:%d/x" % bad.port), 502, "tls")
+
+
+class BadAuthority(TlsCase):
+    def test_a_key_that_others_can_read_is_refused(self):
+        state = os.path.join(self.proxy.directory, "state")
+        subprocess.run([binary(), "ca", "init", "--state-dir", state], check=True, capture_output=True)
+        os.chmod(os.path.join(state, "ca-key.pem"), 0o644)
+        _, answer = self.tunnel("%s:443" % HOST)
+        problem = self.assert_problem(answer, 502, "tls")
+        self.assertIn("can be read or written by others", problem["detail"])
+        os.chmod(os.path.join(state, "ca-key.pem"), 0o600)
+
+
+del TlsCase  # a base, not a test

@@ -1,0 +1,111 @@
+// Jobs as scripts: what they may do, when they have failed, and what a restart is.
+#include "policy/job.h"
+
+#include <doctest/doctest.h>
+
+using namespace sluice;
+
+namespace {
+
+constexpr Instant t0{1000h};
+using Kind = OutcomeKind;
+
+class Script {
+ public:
+  explicit Script(JobRules rules) : rules_(rules) {}
+  Script& at(Duration when) {
+    now_ = t0 + when;
+    return *this;
+  }
+  Script& run(const char* name) {
+    run_ = name;
+    return *this;
+  }
+  Script& asks(JobVerdict expected) {
+    CAPTURE((now_ - t0) / 1s);
+    const JobVerdict verdict = job_ask(rules_, state_, run_, in_flight_, now_);
+    CHECK(verdict == expected);
+    if (verdict == JobVerdict::go) ++in_flight_;
+    return *this;
+  }
+  Script& told(Kind kind, int times = 1) {
+    for (int i = 0; i < times; ++i) job_told(rules_, state_, kind, now_);
+    return *this;
+  }
+  Script& done() {
+    --in_flight_;
+    return *this;
+  }
+  Script& goes(Kind kind, int times = 1) {
+    for (int i = 0; i < times; ++i) asks(JobVerdict::go).told(kind).done();
+    return *this;
+  }
+  const JobState& state() const { return state_; }
+
+ private:
+  JobRules rules_;
+  JobState state_;
+  std::string run_;
+  unsigned in_flight_ = 0;
+  Instant now_ = t0;
+};
+
+}  // namespace
+
+TEST_CASE("job: fails after twenty failures in a row, and stays so until it restarts") {
+  Script script({});
+  script.at(0s).goes(Kind::server_error, 19).goes(Kind::success).goes(Kind::network, 19);
+  script.asks(JobVerdict::go).told(Kind::rate_limited).done();
+  script.asks(JobVerdict::has_failed);
+  SUBCASE("a late success does not lift it") {
+    script.told(Kind::success).asks(JobVerdict::has_failed);
+  }
+  SUBCASE("asking again and again is not silence") {
+    for (int i = 1; i <= 10; ++i) {
+      script.at(std::chrono::minutes(9 * i)).asks(JobVerdict::has_failed);
+    }
+    script.at(90min + 10min).asks(JobVerdict::go);
+    CHECK(script.state().failures == 0);
+  }
+}
+
+TEST_CASE("job: what says nothing about a job") {
+  Script script({.fail_after = 2});
+  script.goes(Kind::server_error).goes(Kind::neutral, 50).goes(Kind::local, 50);
+  CHECK(script.state().failures_in_a_row == 1);
+  script.goes(Kind::server_error).asks(JobVerdict::has_failed);
+}
+
+TEST_CASE("job: fail_after = 0 never fails") {
+  Script({.fail_after = 0}).goes(Kind::server_error, 1000).asks(JobVerdict::go);
+}
+
+TEST_CASE("job: so many requests in a run") {
+  Script script({.max_requests = 3});
+  script.goes(Kind::success, 3).asks(JobVerdict::too_many);
+  SUBCASE("silence starts a new one") {
+    script.at(9min).asks(JobVerdict::too_many).at(19min).asks(JobVerdict::go);
+    CHECK(script.state().requests == 1);
+  }
+}
+
+TEST_CASE("job: one that names its runs restarts with a new name, never by silence") {
+  Script script({.max_requests = 1});
+  script.run("a").goes(Kind::success).asks(JobVerdict::too_many);
+  script.at(10h).asks(JobVerdict::too_many);
+  script.run("b").asks(JobVerdict::go);
+}
+
+TEST_CASE("job: so many at once") {
+  Script script({.max_concurrency = 2});
+  script.asks(JobVerdict::go).asks(JobVerdict::go).asks(JobVerdict::too_much);
+  script.done().asks(JobVerdict::go).asks(JobVerdict::too_much);
+  CHECK(script.state().refused == 2);
+  CHECK(script.state().requests == 3);
+}
+
+TEST_CASE("job: a long request is no silence") {
+  Script script({.max_requests = 1});
+  script.asks(JobVerdict::go).at(1h).asks(JobVerdict::too_many);
+  script.done().at(2h).asks(JobVerdict::go);
+}

@@ -1,0 +1,265 @@
+// The pacer by itself: what one answer changes, what goes when. tests/unit/policy/lab has the
+// limits it is made for.
+#include <doctest/doctest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "policy/pacer.h"
+
+using namespace sluice;
+
+namespace {
+
+using Kind = OutcomeKind;
+constexpr Instant start{100h};
+
+// One key and a clock.
+class Key {
+ public:
+  explicit Key(Rules rules = {}) : rules_(std::move(rules)) {}
+
+  Key& at(Duration time) {
+    now = start + time;
+    return *this;
+  }
+  // Sends as many as may go now.
+  unsigned go(unsigned most = 1000) {
+    unsigned sent = 0;
+    for (; sent < most; ++sent) {
+      const PaceStep step = pace_decide(rules_, state, now, jitter);
+      next = step.at;
+      if (!step.go) break;
+      state = step.next;
+      tickets.push_back(step.ticket);
+    }
+    return sent;
+  }
+  // Answers the oldest that is on its way.
+  Key& answer(Kind kind, std::uint16_t status = 200, std::optional<Duration> wait = {}) {
+    REQUIRE_FALSE(tickets.empty());
+    state = pace_observe(rules_, std::move(state), now, tickets.front(),
+                         {.kind = kind, .status = status, .wait = wait});
+    return lose();
+  }
+  // The oldest is over without an answer.
+  Key& lose() {
+    state = pace_done(std::move(state), now, tickets.front());
+    tickets.erase(tickets.begin());
+    return *this;
+  }
+  std::string sentence() const { return pace_sentence(rules_, state, now); }
+
+  PaceState state;
+  Instant now = start;
+  Instant next{};  // when it was told to ask again
+  double jitter = 0;
+  std::vector<PaceTicket> tickets;
+
+ private:
+  Rules rules_;
+};
+
+Rules with(PaceRules pace) {
+  Rules rules;
+  rules.pace = pace;
+  return rules;
+}
+
+}  // namespace
+
+TEST_CASE("pacer: an unknown host is asked alone, and then more at once with each success") {
+  Key key;
+  CHECK(key.go() == 1);
+  CHECK(key.next == Instant::max());  // only an answer can tell more
+  key.at(20ms).answer(Kind::success);
+  unsigned most = 0;
+  for (Duration t = 20ms; t < Duration(3s); t += 1ms) {
+    key.at(t).go(1);
+    while (!key.tickets.empty() && key.now - key.tickets.front().sent >= 20ms) {
+      key.answer(Kind::neutral, 404);  // not what was asked for, but admitted
+    }
+    most = std::max(most, key.state.flight.in_flight);
+  }
+  CHECK(most >= 19);
+  CHECK(key.state.learned.known);
+  CHECK(key.sentence() == "no limit met");
+  // A known one loses nothing.
+  Key known;
+  known.state = pace_restored({}, key.state.learned, start);
+  CHECK(known.go(100) == 100);
+}
+
+TEST_CASE("pacer: min_delay, jitter and max_concurrency") {
+  Key key(with({.min_delay = 1s, .jitter = 500ms, .max_concurrency = 2, .adapt = Adapt::off}));
+  key.jitter = 0.5;
+  CHECK(key.go() == 1);
+  CHECK(key.next == start + 1250ms);
+  CHECK(key.at(1249ms).go() == 0);
+  CHECK(key.at(1250ms).go() == 1);
+  CHECK(key.at(10s).go() == 0);
+  CHECK(key.next == Instant::max());
+  key.lose();  // the client left: its place is free
+  CHECK(key.go() == 1);
+}
+
+TEST_CASE("pacer: linear") {
+  const PaceRules pace{.min_delay = 1s,
+                       .max_concurrency = 4,
+                       .adapt = Adapt::linear,
+                       .step = 2s,
+                       .cap = 14s,
+                       .recover_after = 3};
+  struct Row {
+    const char* name;
+    std::vector<Kind> answers;
+    Duration delay, floor;
+  };
+  constexpr Kind ok = Kind::success, no = Kind::rate_limited;
+  const Row rows[] = {
+      {"a step for each refusal", {no, no}, 4s, 0s},
+      {"up to the cap, the policy's own delay included", {no, no, no, no, no, no, no, no}, 13s, 0s},
+      {"one less after recover_after successes", {no, no, ok, ok, ok}, 2s, 0s},
+      {"not before", {no, no, ok, ok}, 4s, 0s},
+      {"a refusal right after takes it back and marks the floor", {no, no, ok, ok, ok, no}, 4s, 4s},
+      {"not lowered under the floor again",
+       {no, no, ok, ok, ok, no, ok, ok, ok, ok, ok, ok},
+       4s,
+       4s},
+      {"server errors and neutral answers are no refusals",
+       {no, Kind::server_error, Kind::neutral, ok},
+       2s,
+       0s},
+      {"a refusal long after the step marks no floor", {no, ok, ok, ok, ok, ok, ok, no}, 2s, 0s},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.name);
+    Key key(with(pace));
+    Duration t{};
+    for (const Kind kind : row.answers) {
+      key.at(t += 1min).go(1);
+      key.answer(kind);
+    }
+    CHECK(key.state.learned.delay == row.delay);
+    CHECK(key.state.learned.delay_floor == row.floor);
+  }
+  // For every 5 s one less at once, one at least.
+  Key key(with(pace));
+  key.state.learned.delay = 11s;
+  CHECK(key.at(0s).go(1) == 1);
+  CHECK(key.at(12s).go(1) == 1);
+  CHECK(key.at(1h).go(1) == 0);
+  CHECK(key.sentence() == "a delay of 12 s; next slot after an answer");
+}
+
+TEST_CASE("pacer: a refusal that names a time teaches a window") {
+  Key key;
+  key.state.flight.gentle = 0;
+  CHECK(key.go(30) == 30);
+  for (int i = 0; i < 29; ++i) key.at(1s).answer(Kind::success);
+  key.answer(Kind::rate_limited, 429, 59s);
+  CHECK(key.go() == 0);
+  CHECK(key.at(61s).go() == 1);  // alone
+  key.at(61s + 20ms).answer(Kind::success);
+  CHECK(key.go() == 28);
+  CHECK(key.sentence() == "about 29 per 60 s, from 1 refusal; next slot in 1 min 1 s");
+}
+
+TEST_CASE("pacer: a request that vanishes gives its place and its probe back") {
+  Key key;
+  CHECK(key.go() == 1);
+  key.lose();
+  CHECK(key.go() == 1);
+  key.at(1s).answer(Kind::rate_limited, 429);
+  CHECK(key.at(10s).go() == 1);
+  CHECK(key.go() == 0);
+  key.lose();
+  CHECK(key.go() == 1);
+}
+
+TEST_CASE("pacer: what errors alone do") {
+  Key key;
+  key.state.learned.known = true;
+  key.state.flight.gentle = 0;
+  // One in fifty fails: nothing slows.
+  for (int i = 0; i < 500; ++i) {
+    CHECK(key.at(i * 1ms).go(1) == 1);
+    key.answer(i % 50 == 0 ? Kind::server_error : Kind::success, 500);
+  }
+  CHECK(key.state.flight.gentle == 0);
+  // Every one does: fewer at once, but always one.
+  CHECK(key.go(40) == 40);
+  for (int i = 0; i < 40; ++i) key.answer(Kind::server_error, 503);
+  CHECK(key.at(10s).go(40) < 10);
+  CHECK(key.tickets.size() >= 1);
+}
+
+TEST_CASE("pacer: what was learned is in force after a restart, doubted when old, then forgotten") {
+  PaceMemory learned;
+  learned.model = PaceModel::window;
+  learned.count = 10;
+  learned.length = 10s;
+  learned.known = true;
+  learned.learned_at = start;
+  learned.patience = 500;
+  const auto restored = [&](Instant now) { return pace_restored({}, learned, now); };
+  Key key;
+  key.state = restored(start);
+  CHECK(key.go() == 0);  // as if the process before had used it evenly
+  CHECK(key.at(1s).go() == 1);
+  CHECK(restored(start + 2 * 24h).learned.patience < 500);
+  CHECK(restored(start + 2 * 24h).learned.count == 10);
+  CHECK(restored(start + 30 * 24h).learned == PaceMemory{});
+  learned.ban = true;
+  CHECK(restored(start + 30 * 24h).learned == learned);
+  learned.count = 0;  // nobody wrote that
+  CHECK(restored(start).learned == PaceMemory{});
+}
+
+TEST_CASE("pacer: whatever origins answer, somebody may always go in the end") {
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    CAPTURE(seed);
+    std::mt19937_64 random(seed);
+    Key key;
+    Duration t{};
+    const auto answer = [&] {
+      const auto what = random() % 10;
+      Outcome outcome;
+      outcome.kind = what < 5   ? Kind::success
+                     : what < 8 ? Kind::rate_limited
+                                : static_cast<Kind>(random() % 7);
+      outcome.status = random() % 4 == 0 ? 503 : 429;
+      if (random() % 3 == 0) outcome.wait = Duration(random() % 5'000'000);
+      if (random() % 3 == 0) {
+        outcome.signal.quota_count = 1;
+        Quota& quota = outcome.signal.quotas[0];
+        quota.absolute = random() % 2 == 0;
+        if (random() % 4 != 0) quota.limit = random() % 50;
+        if (random() % 4 != 0) quota.remaining = random() % 60;
+        if (random() % 4 != 0) quota.reset = Duration(random() % 20'000'000);
+        if (random() % 4 == 0) quota.window = Duration(random() % 20'000'000);
+      }
+      const auto which = random() % key.tickets.size();
+      std::swap(key.tickets[0], key.tickets[which]);
+      if (random() % 8 != 0) {
+        key.state = pace_observe({}, std::move(key.state), key.now, key.tickets.front(), outcome);
+      }
+      key.lose();
+    };
+    for (int i = 0; i < 400; ++i) {
+      key.at(t += Duration(random() % 300'000));
+      key.go(static_cast<unsigned>(random() % 20));
+      while (!key.tickets.empty() && random() % 3 != 0) answer();
+      CHECK(key.state.flight.in_flight == key.tickets.size());
+    }
+    while (!key.tickets.empty()) key.lose();
+    bool went = false;
+    for (int i = 0; i < 50 && !went; ++i) {
+      went = key.go(1) == 1;
+      CHECK((went || key.next < key.now + 48h));
+      if (!went) key.now = std::max(key.now, key.next);
+    }
+    CHECK(went);
+  }
+}

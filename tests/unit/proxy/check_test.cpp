@@ -1,0 +1,99 @@
+#include "proxy/cli/check.h"
+
+#include <doctest/doctest.h>
+
+#include <sstream>
+#include <string>
+
+#include "unit/proxy/folder.h"
+
+using namespace sluice;
+using sluice::test::Folder;
+
+namespace {
+
+struct Said {
+  int code;
+  std::string text;
+};
+
+// What it prints, with the folder's own name left out.
+Said check(const Folder& folder, const std::vector<std::string>& names,
+           const ConfigFlags& flags = {}, const Environment& environment = {}) {
+  std::vector<std::string> files;
+  for (const std::string& name : names) files.push_back(folder.path(name));
+  std::ostringstream out;
+  const int code = check_command(files, flags, environment, out);
+  std::string text = out.str();
+  const std::string root = folder.path("");
+  for (auto at = text.find(root); at != std::string::npos; at = text.find(root)) {
+    text.erase(at, root.size());
+  }
+  return {code, text};
+}
+
+}  // namespace
+
+TEST_CASE("check: nothing to complain about") {
+  const Folder folder;
+  folder.write("sluice.toml", "proxy.workers = 1\n");
+  folder.write("policies/a.toml", "hosts = ['a.test']\n");
+  folder.write("policies/b.toml", "hosts = ['b.test']\n");
+  CHECK(check(folder, {"policies/a.toml"}).text == "ok: 0 configurations, 1 policy\n");
+  CHECK(check(folder, {"policies"}).text == "ok: 0 configurations, 2 policies\n");
+  CHECK(check(folder, {"sluice.toml"}).text == "ok: 1 configuration, 0 policies\n");
+  CHECK(check(folder, {"sluice.toml", "policies"}).text == "ok: 1 configuration, 2 policies\n");
+  CHECK(check(folder, {"policies"}).code == 0);
+  ConfigFlags flags;
+  flags.config = folder.path("sluice.toml");
+  CHECK(check(folder, {}, flags).text == "ok: 1 configuration, 2 policies\n");  // as `run` would
+}
+
+TEST_CASE("check: every error with its line and a caret, then a count") {
+  const Folder folder;
+  folder.write("sluice.toml", "[proxy]\nworker = 1\n");
+  folder.write("policies/a.toml", "hosts = ['a.test']\n[breaker]\nconsecutive = 'x'\nwindw = 1\n");
+  folder.write("policies/b.toml", "hosts = ['b.test']\n");
+  folder.write("policies/c.toml", "hosts = ['b.test']\n");
+  const Said said = check(folder, {"sluice.toml", "policies"});
+  CHECK(said.code == 2);
+  CHECK(said.text ==
+        "sluice.toml:2:1: unknown key 'worker' in [proxy]; did you mean 'workers'?\n"
+        "  worker = 1\n"
+        "  ^\n"
+        "policies/a.toml:3:15: breaker.consecutive must be a whole number, not a string\n"
+        "  consecutive = 'x'\n"
+        "                ^\n"
+        "policies/a.toml:4:1: unknown key 'windw' in [breaker]; did you mean 'window'?\n"
+        "  windw = 1\n"
+        "  ^\n"
+        "policies/c.toml:1:10: \"b.test\" is already in policies/b.toml\n"
+        "  hosts = ['b.test']\n"
+        "           ^\n"
+        "4 errors in 3 files\n");
+}
+
+TEST_CASE("check: one error in one file; what is not there; what is not TOML") {
+  const Folder folder;
+  folder.write("a.toml", "hosts = ['a.test'\nmode = 1");
+  const Said broken = check(folder, {"a.toml"});
+  CHECK(broken.code == 2);
+  CHECK(broken.text.starts_with("a.toml:2:1: not valid TOML: "));
+  CHECK(broken.text.ends_with("  mode = 1\n  ^\n1 error in 1 file\n"));
+  CHECK(check(folder, {"none.toml"}).text ==
+        "none.toml:1:1: cannot be read: No such file or directory\n1 error in 1 file\n");
+}
+
+TEST_CASE("check: [defaults] are the base of the policies, the environment counts too") {
+  const Folder folder;
+  folder.write("sluice.toml", "[defaults.pace]\ncap = '5s'\n");
+  folder.write("a.toml", "hosts = ['a.test']\npace.cap = '1s'\npace.min_delay = '2s'\n");
+  CHECK(check(folder, {"sluice.toml", "a.toml"}).code == 2);
+  CHECK(
+      check(folder, {}, {}, {{{"SLUICE_LOG_LEVEL", "loud"}}}).text ==
+      "environment:1:18: log.level must be \"trace\", \"debug\", \"info\", \"warn\", \"error\" or "
+      "\"off\", not \"loud\"\n"
+      "  SLUICE_LOG_LEVEL=loud\n"
+      "                   ^\n"
+      "1 error in 1 file\n");
+}
