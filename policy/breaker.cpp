@@ -113,10 +113,11 @@ void enter_closed(HostState& state, Instant now) {
 }
 
 // Where the pacer learns, a refusal now and then is what finding a limit costs. `streak` counts the
-// answers that were none, since the first one in the window.
+// answers that were none, since the first one in the window. A policy that shuts at the first
+// refusal means it.
 bool is_rare(const Rules& rules, const HostState& state) {
   constexpr std::size_t one_in = 5;
-  return rules.pace.adapt == Adapt::learned &&
+  return rules.pace.adapt == Adapt::learned && rules.breaker.window.failures > 1 &&
          rules.breaker.window.kind == OutcomeKind::rate_limited &&
          state.window.size() * (one_in - 1) <= state.streak;
 }
@@ -145,13 +146,14 @@ void note_failure(const Rules& rules, HostState& state, Instant now, OutcomeKind
   window.push_back(now);
 }
 
-// Refused like another before it whose answer was not known yet when this one went: they are one
-// event. Who names a time is always heard.
+// Refused like another before it whose answer was not known yet when this one went: to a pacer that
+// learns they are one event, and it sends one at a time from then on. Where nothing learns, each
+// counts, or a crowd would never be stopped. Who names a time or asks for money is always heard.
 bool is_echo(const Rules& rules, const HostState& state, const Outcome& outcome) {
-  return outcome.kind == OutcomeKind::rate_limited &&
-         rules.breaker.window.kind == OutcomeKind::rate_limited && !outcome.wait &&
-         state.phase == Phase::closed && !state.window.empty() && outcome.sent != Instant{} &&
-         outcome.sent < state.window.back();
+  return rules.pace.adapt == Adapt::learned && outcome.kind == OutcomeKind::rate_limited &&
+         !outcome.no_credit && rules.breaker.window.kind == OutcomeKind::rate_limited &&
+         !outcome.wait && state.phase == Phase::closed && !state.window.empty() &&
+         outcome.sent != Instant{} && outcome.sent < state.window.back();
 }
 
 HostState failed(const Rules& rules, HostState state, Instant now, const Outcome& outcome,
@@ -275,8 +277,16 @@ HostState operator_open(HostState state, Instant now, Duration length, std::stri
   return state;
 }
 
+HostState anomaly_open(HostState state, Instant now, Duration length, std::string_view reason) {
+  if (phase_at(state, now) == Phase::open && state.until >= now + length) return state;
+  state = operator_open(std::move(state), now, length, reason);
+  state.cause = Cause::anomaly;
+  return state;
+}
+
 HostState operator_close(HostState state, Instant now) {
   enter_closed(state, now);
+  ++state.epoch;  // what was sent before is late, and what was decided before is older than this
   state.until = Instant{};
   state.level = state.antibot_level = 0;
   return state;
@@ -308,8 +318,8 @@ Duration longest_cooldown(const Rules& rules) {
 }
 
 bool tightens(const HostState& before, const HostState& after) {
-  return after.epoch != before.epoch || after.until > before.until ||
-         after.last_lease != before.last_lease;
+  const bool tripped = after.epoch != before.epoch && after.phase != Phase::closed;
+  return tripped || after.until > before.until || after.last_lease != before.last_lease;
 }
 
 }  // namespace sluice

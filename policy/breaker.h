@@ -46,6 +46,8 @@ HostState observe(const Rules& rules, HostState state, Instant now, const Outcom
 
 // An operator's word counts for exactly the time given; the cooldown that stood is forgotten.
 HostState operator_open(HostState state, Instant now, Duration length, std::string_view reason);
+// The same on our own word, for something unusual; never shorter than what stands.
+HostState anomaly_open(HostState state, Instant now, Duration length, std::string_view reason);
 // Clears the cooldown, its levels and everything held against the key.
 HostState operator_close(HostState state, Instant now);
 

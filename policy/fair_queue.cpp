@@ -134,6 +134,15 @@ std::vector<Waiter> FairQueue::expire(Instant now) {
   return gone;
 }
 
+void FairQueue::set_deadline(std::uint64_t id, Instant deadline) {
+  const auto place = places_.find(id);
+  if (place == places_.end()) return;
+  Waiter& waiter = *place->second.at;
+  deadlines_.erase({waiter.deadline, id});
+  waiter.deadline = deadline;
+  deadlines_.insert({deadline, id});
+}
+
 std::optional<Instant> FairQueue::next_deadline() const {
   if (deadlines_.empty() || deadlines_.begin()->first == Instant::max()) return std::nullopt;
   return deadlines_.begin()->first;

@@ -46,6 +46,7 @@ class FairQueue {
   // Takes out whose deadline has come, the earliest first.
   std::vector<Waiter> expire(Instant now);
   std::optional<Instant> next_deadline() const;
+  void set_deadline(std::uint64_t id, Instant deadline);  // of one that waits; its turn stays
 
   void set_most(std::size_t most) { most_ = most; }  // who waits already, stays
   std::size_t size() const { return places_.size(); }

@@ -11,6 +11,7 @@
 #include "policy/pace_memory.h"
 #include "policy/policy.h"
 #include "policy/time.h"
+#include "policy/usual_rate.h"
 
 namespace sluice {
 
@@ -27,6 +28,7 @@ enum class Cause : std::uint8_t {
   probe_failed = 5,  // half-open, and the probe was refused or failed
   operator_act = 6,  // somebody ran `sluice open`
   no_credit = 7,     // the account has run out of money or quota
+  anomaly = 8,       // our own word: something unusual went on
 };
 
 // The right to send one probe while half-open. It ends by itself, so that an owner who dies with
@@ -69,8 +71,8 @@ struct HostState {
   Duration asked{};          // what the origin asked for, when that was longer than our cap; else 0
   Instant closed_at{};       // the last time traffic was let back in
 
-  // Raised by every trip. A request carries the epoch it was sent in, so that a reply can be known
-  // to be from before the trip.
+  // Raised by every trip, and by an operator who clears the key. A request carries the epoch it was
+  // sent in, so that a reply can be known to be from before.
   std::uint64_t epoch = 0;
 
   std::uint32_t level = 0;          // rungs climbed on `cooldown`
@@ -86,7 +88,9 @@ struct HostState {
   PaceMemory pace;           // what was learned about the key's limit
   std::uint32_t streak = 0;  // answers since the last failure
 
-  std::string reason;  // an operator's words; empty otherwise
+  UsualRate usual;  // how much it is used
+
+  std::string reason;  // an operator's words, or what was unusual; empty otherwise
   std::string said;    // what the origin said when it shut us out, printable
 
   Counts counts;

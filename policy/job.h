@@ -30,7 +30,8 @@ struct JobState {
   std::uint64_t refused = 0;            // by whatever of ours
   std::uint32_t failures_in_a_row = 0;  // the last ones
   bool failed = false;                  // refused until it restarts
-  Duration waited{};                    // held, in sum
+  std::uint64_t held = 0;               // that had to wait for their turn
+  Duration waited{};                    // and for how long, in sum
   std::int64_t cost = 0;                // micro-units of the budget's currency
   Instant started{}, last_seen{};       // of this run; Instant{}: never
   bool operator==(const JobState&) const = default;

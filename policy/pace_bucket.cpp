@@ -66,6 +66,7 @@ void bucket_take(PaceState& state, Instant now) {
     flight.idled = true;
     flight.clean = std::min(flight.clean, state.learned.patience);  // no higher pace was tried
   }
+  if (tokens < 2) state.learned.learned_at = now;  // it is this pace that slows
   flight.tokens = tokens - 1;
   flight.tokens_at = now;
 }

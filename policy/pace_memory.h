@@ -24,6 +24,8 @@ struct PaceMemory {
   Instant learned_at{};        // when the limit was last seen to hold
   std::uint32_t refusals = 0;  // that taught something, since the key was first seen
 
+  Instant hold{};  // nothing goes before, by the latest refusal
+
   // A window. Its length is in (shortest, longest].
   std::uint32_t count = 0;
   Duration length{};
@@ -36,7 +38,8 @@ struct PaceMemory {
   double burst = 0;
   std::uint32_t patience = 0;  // successes before a higher rate is tried
 
-  // In flight at most; 0: no limit was met.
+  // In flight at most; 0: no limit was met. adapt = "linear": how many there were at the first
+  // refusal, where the policy sets no limit.
   std::uint32_t cap = 0;
   std::uint32_t cap_patience = 0;  // successes at the cap before one more is tried
 

@@ -18,6 +18,12 @@ Duration from_seconds(double s);  // clamped to ten years
 // pace_window.cpp: "n in any w".
 // The roundest length in (lo, hi]: people choose windows of 1, 2, 5, 10, 15, 30, 60 … seconds.
 Duration roundest(Duration lo, Duration hi);
+// The roundest one well within.
+Duration between(Duration lo, Duration hi);
+// The length is in (lo, hi], says another witness.
+void narrow(PaceMemory& learned, Duration lo, Duration hi);
+// Of a length that was found by trying.
+void try_shorter(PaceState& state);
 // A window with what requests may differ on their way added.
 Duration with_slack(Duration length);
 Duration without_slack(Duration length);
@@ -45,7 +51,8 @@ void refused(const Rules& rules, PaceState& state, Instant now, const PaceTicket
 void recovered(const Rules& rules, PaceState& state, Instant now, const PaceTicket& ticket);
 
 // pace_linear.cpp
-void linear_refused(const PaceRules& rules, PaceMemory& learned);
-void linear_succeeded(const PaceRules& rules, PaceMemory& learned);
+void linear_refused(const PaceRules& rules, PaceState& state, Instant now,
+                    const PaceTicket& ticket);
+void linear_succeeded(const PaceRules& rules, PaceState& state, Instant now);
 
 }  // namespace sluice::pace

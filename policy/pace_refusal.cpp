@@ -1,6 +1,7 @@
 // What a refusal teaches, and what the first admission after it. A refusal opens an incident:
 // requests then go one by one, at the moments that tell most, until one is admitted.
 #include <algorithm>
+#include <optional>
 
 #include "policy/pace_models.h"
 
@@ -15,8 +16,27 @@ Duration unit(const Rules& rules) {
   return ladder.empty() ? Duration(1min) : std::max<Duration>(ladder.front(), 10ms);
 }
 
-// The window was longer than believed: its first request came too early.
-void rolled_too_early(PaceState& state, const PaceTicket& ticket) {
+// When the window ends, by a refusal: in (lo, hi].
+struct End {
+  Instant lo{}, hi{};
+};
+
+// What is told in whole seconds was rounded up to them; a date is waited for a second more.
+std::optional<End> end_of(Instant now, const Outcome& outcome) {
+  if (!outcome.wait) return std::nullopt;
+  const auto* const quotas = outcome.signal.quotas.begin();
+  const bool dated = std::any_of(quotas, quotas + outcome.signal.quota_count,
+                                 [](const Quota& quota) { return quota.absolute; });
+  const bool whole = *outcome.wait % Duration(1s) == Duration(0);
+  const Instant hi = now + *outcome.wait - (dated ? Duration(1s) : Duration(0));
+  const Duration grain =
+      (whole ? Duration(1s) : Duration(1ms)) + (dated ? Duration(1s) : Duration(0));
+  return End{hi - grain, hi};
+}
+
+// The window was longer than believed: its first request came too early. The origin may say again
+// when it ends.
+void rolled_too_early(PaceState& state, const PaceTicket& ticket, const std::optional<End>& end) {
   PaceFlight& flight = state.flight;
   PaceMemory& learned = state.learned;
   flight.cycle = flight.before_cycle;
@@ -24,8 +44,13 @@ void rolled_too_early(PaceState& state, const PaceTicket& ticket) {
   flight.rolled = false;
   learned.shortest = std::max(learned.shortest, ticket.sent - flight.cycle);
   if (learned.longest <= learned.shortest) learned.longest = learned.shortest * 3 / 2;
-  learned.length = learned.coarse ? learned.longest : with_slack(learned.longest);
   learned.proven = 0;
+  if (learned.coarse) {  // the one that held before holds
+    learned.length = learned.longest;
+    return;
+  }
+  if (end) narrow(learned, end->lo - flight.cycle, end->hi - flight.cycle);
+  learned.length = with_slack(roundest(learned.shortest, learned.longest));
 }
 
 void start_incident(PaceState& state, Instant now, const PaceTicket& ticket) {
@@ -35,16 +60,25 @@ void start_incident(PaceState& state, Instant now, const PaceTicket& ticket) {
 }
 
 // The origin said when: that is the end of a window.
-void named(PaceState& state, Instant now, Duration wait) {
+void named(PaceState& state, Instant now, const End& end) {
   PaceFlight& flight = state.flight;
   PaceMemory& learned = state.learned;
-  const Duration since = now - flight.cycle;
-  const bool whole = wait % Duration(1s) == Duration(0);
-  const Duration hi = since + wait, lo = hi - (whole ? Duration(1s) : Duration(1ms));
-  learned.longest = hi;
-  learned.shortest = lo;
-  // Who used it up slowly cannot tell when it began.
-  learned.length = since <= wait ? roundest(lo, hi) : roundest(wait - 1s, wait);
+  const Duration lo = end.lo - flight.cycle, hi = end.hi - flight.cycle;
+  if (now - flight.cycle > end.hi - now) {  // who used it up slowly cannot tell when it began
+    learned.longest = hi;
+    learned.shortest = lo;
+    learned.length = with_slack(roundest(end.lo - now, end.hi - now));
+    return;
+  }
+  if (learned.model == PaceModel::window && !learned.ban) {
+    narrow(learned, lo, hi);
+    const Duration bare = without_slack(learned.length);
+    if (bare > learned.shortest && bare <= learned.longest) return;
+  } else {
+    learned.longest = hi;
+    learned.shortest = lo;
+  }
+  learned.length = with_slack(roundest(learned.shortest, learned.longest));
 }
 
 void limit_places(PaceState& state, std::uint32_t places) {
@@ -61,8 +95,10 @@ void probe_again(const Rules& rules, PaceState& state, Instant now) {
   PaceFlight& flight = state.flight;
   PaceIncident& incident = flight.incident;
   const Duration latency = std::max<Duration>(flight.latency, 1ms);
-  // As many were in flight before, and admitted: it is not that they were too many.
-  if (incident.probes == 0 && (incident.crowd <= flight.crowded || flight.not_places)) {
+  // As many were in flight before, and admitted: it is not that they were too many. And when the
+  // others are over by then, one alone cannot tell.
+  const bool over = latency < Duration(50ms);
+  if (incident.probes == 0 && (over || incident.crowd <= flight.crowded || flight.not_places)) {
     incident.probes = 1;
   }
   if (incident.probes == 0) {
@@ -71,15 +107,19 @@ void probe_again(const Rules& rules, PaceState& state, Instant now) {
     incident.hold = incident.at + std::max<Duration>(5 * latency, 100ms);
   } else {
     Duration guess = unit(rules) * 3 / 2;
-    while (flight.cycle + guess <= now && guess < Duration(24h)) guess *= 2;
+    for (int i = 0; flight.cycle + guess <= now && guess < Duration(24h); ++i) {
+      guess = i % 2 == 0 ? guess * 4 / 3 : guess * 3 / 2;  // 3, 4, 6, 8, 12
+    }
     incident.hold = flight.cycle + with_slack(guess);
   }
 }
 
 }  // namespace
 
-void refused(const Rules& rules, PaceState& state, Instant now, const PaceTicket& ticket,
-             const Outcome& outcome) {
+namespace {
+
+void learn(const Rules& rules, PaceState& state, Instant now, const PaceTicket& ticket,
+           const Outcome& outcome) {
   PaceFlight& flight = state.flight;
   PaceMemory& learned = state.learned;
   PaceIncident& incident = flight.incident;
@@ -91,7 +131,7 @@ void refused(const Rules& rules, PaceState& state, Instant now, const PaceTicket
   const bool fresh = !incident.open || incident.rollover;
   const bool early = learned.model == PaceModel::window && fresh && flight.admitted == 0 &&
                      flight.before_cycle != Instant{} && outcome.kind == OutcomeKind::rate_limited;
-  if (early) rolled_too_early(state, ticket);
+  if (early) rolled_too_early(state, ticket, end_of(now, outcome));
   if (fresh) {
     start_incident(state, now, ticket);
     incident.probes = early ? 2 : 0;
@@ -127,7 +167,7 @@ void refused(const Rules& rules, PaceState& state, Instant now, const PaceTicket
   if (learned.model == PaceModel::told) return told_refused(state, now);
   if (outcome.wait) {
     incident.named = true;
-    if (!early) named(state, now, *outcome.wait);
+    if (!early) named(state, now, *end_of(now, outcome));
     incident.hold = std::max(incident.hold, flight.cycle + learned.length);
     return;
   }
@@ -146,8 +186,6 @@ void refused(const Rules& rules, PaceState& state, Instant now, const PaceTicket
   }
 }
 
-namespace {
-
 // Admitted again with nearly as many others in flight; or never refused with one less, often tried.
 bool depends_on_places(const PaceFlight& flight, const PaceIncident& incident,
                        const PaceTicket& ticket) {
@@ -155,41 +193,40 @@ bool depends_on_places(const PaceFlight& flight, const PaceIncident& incident,
   return incident.crowd == flight.crowded + 1 && flight.crowded_times >= 3;
 }
 
-// A length that was found by trying is good to within a third. A shorter one costs a refusal at
-// most: the first request of a window goes alone until its length is proven.
-void try_shorter(PaceState& state) {
-  PaceMemory& learned = state.learned;
-  learned.coarse = learned.longest - learned.shortest > learned.longest * 35 / 100;
-  if (!learned.coarse) return;
-  const Duration least = std::max(learned.shortest, learned.longest / 2);
-  learned.length = with_slack(roundest(least, learned.longest * 7 / 10));
-  learned.proven = 0;
-  state.flight.rolled = false;
-}
-
 void learned_ban(const Rules& rules, PaceState& state, Duration silence, std::uint32_t before) {
   PaceMemory& learned = state.learned;
   const auto& ladder = rules.breaker.antibot_cooldown;
   if (!ladder.empty()) silence = std::min(silence, ladder.front());
   if (learned.ban && learned.model == PaceModel::window) {
+    // Back to the length that held, if there is one.
     learned.shortest = std::max(learned.shortest, learned.length);
-    learned.length = std::max(2 * learned.length, silence / 2);
+    const bool held = learned.longest > learned.shortest;
+    learned.length = held ? learned.longest : std::max(learned.length * 3 / 2, silence / 2);
     learned.proven = 0;
   } else {
-    set_window(state, before, silence / 2, Duration(0), silence);
+    set_window(state, before, silence / 2, Duration(0), Duration(0));
     learned.ban = true;
   }
 }
 
 }  // namespace
 
+void refused(const Rules& rules, PaceState& state, Instant now, const PaceTicket& ticket,
+             const Outcome& outcome) {
+  learn(rules, state, now, ticket, outcome);
+  const PaceIncident& incident = state.flight.incident;
+  state.learned.hold = incident.open && incident.hold > now ? incident.hold : Instant{};
+}
+
 void recovered(const Rules& rules, PaceState& state, Instant now, const PaceTicket& ticket) {
   PaceFlight& flight = state.flight;
+  state.learned.hold = {};
   PaceMemory& learned = state.learned;
   const PaceIncident incident = flight.incident;
   flight.incident = {};
   if (incident.rollover) {
     ++learned.proven;
+    learned.learned_at = now;
     learned.longest = std::min(learned.longest, ticket.sent - flight.before_cycle);
     if (learned.coarse) try_shorter(state);
     return;
@@ -212,7 +249,7 @@ void recovered(const Rules& rules, PaceState& state, Instant now, const PaceTick
   } else if (learned.model == PaceModel::bucket || learned.model == PaceModel::told) {
     return;
   } else if (incident.named) {
-    set_window(state, before, learned.length, learned.shortest, learned.longest);
+    set_window(state, before, without_slack(learned.length), learned.shortest, learned.longest);
   } else if (incident.probes == 0 && incident.crowd > 1 &&
              depends_on_places(flight, incident, ticket)) {
     limit_places(state, incident.crowd - 1);
@@ -225,6 +262,7 @@ void recovered(const Rules& rules, PaceState& state, Instant now, const PaceTick
   } else if (learned.model == PaceModel::window) {
     if (before > 0 && before < learned.count) learned.count = before;
     learned.proven = 0;
+    if (learned.coarse) try_shorter(state);
   } else {
     const Duration length = ticket.sent - flight.cycle;
     set_window(state, before, length, incident.last_probe - flight.cycle, length);

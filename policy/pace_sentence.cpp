@@ -49,8 +49,9 @@ Duration usual_delay(const PaceMemory& learned) {
   return paced && learned.rate > 0 ? pace::from_seconds(1 / learned.rate) : Duration(0);
 }
 
-std::string pace_sentence(const Rules& rules, const PaceState& state, Instant now) {
-  const PaceMemory& learned = state.learned;
+namespace {
+
+std::string words(const Rules& rules, const PaceMemory& learned) {
   std::string text;
   if (rules.pace.adapt == Adapt::linear) {
     text = "a delay of " + format_duration(rules.pace.min_delay + learned.delay);
@@ -64,6 +65,27 @@ std::string pace_sentence(const Rules& rules, const PaceState& state, Instant no
     text += ", from " + std::to_string(learned.refusals) +
             (learned.refusals == 1 ? " refusal" : " refusals");
   }
+  return text;
+}
+
+std::string why_words(const Outcome& outcome) {
+  std::string text = outcome.kind == OutcomeKind::rate_limited ? "it refused"
+                     : outcome.kind == OutcomeKind::anti_bot   ? "it blocked"
+                                                               : "it admitted";
+  if (outcome.status > 0) text += " with " + std::to_string(outcome.status);
+  if (outcome.wait) text += " for " + format_duration(*outcome.wait);
+  return text;
+}
+
+}  // namespace
+
+std::string pace_change_sentence(const Rules& rules, const PaceMemory& before,
+                                 const PaceMemory& after, const Outcome& why) {
+  return words(rules, after) + "; before: " + words(rules, before) + "; because " + why_words(why);
+}
+
+std::string pace_sentence(const Rules& rules, const PaceState& state, Instant now) {
+  const std::string text = words(rules, state.learned);
   const PaceStep step = pace_decide(rules, state, now, 0);
   if (step.go) return text;
   if (step.at == Instant::max()) return text + "; next slot after an answer";

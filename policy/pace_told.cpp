@@ -60,7 +60,8 @@ double refill_of(const PaceFlight& flight) {
 // How many must be left for one to go: with a reserve for others, until there was time to see that
 // there are none.
 double needed_of(const PaceFlight& flight) {
-  return flight.unshared >= flight.alone_after ? 1.3 : 3;
+  if (flight.unshared >= flight.alone_after) return 1.3;
+  return std::clamp(flight.told_most / 2, 1.3, 3.0);
 }
 
 // What is left by then, when all up to that ordinal have come.
@@ -95,6 +96,8 @@ void gauge(PaceFlight& flight, const PaceTicket& ticket, double remaining, doubl
   const double believed = flight.refill * time;
   if (full && gain < believed) {
     flight.refill = flight.told_refill;
+    // A small one is never seen otherwise: nobody took what was there.
+    if (flight.told_most <= 3) flight.unshared = std::min(flight.unshared + 1, flight.alone_after);
   } else if (gain + doubt < believed) {  // others are quick to be heeded
     const double net = (gain + 0.5) / time;
     flight.refill = std::clamp(net, 0.25 * flight.told_refill, flight.told_refill);
@@ -111,7 +114,8 @@ void gauge(PaceFlight& flight, const PaceTicket& ticket, double remaining, doubl
   begin_gauge(flight, ticket, remaining, own_doubt);
 }
 
-// A window's headers: its length follows from when it began and when it ends.
+// A window's headers: its length follows from when it began and when it ends, ever closer, for no
+// two answers come in the same part of a second.
 void read_window(PaceState& state, Instant now, const PaceTicket& ticket, const Quota& quota) {
   PaceFlight& flight = state.flight;
   PaceMemory& learned = state.learned;
@@ -120,25 +124,41 @@ void read_window(PaceState& state, Instant now, const PaceTicket& ticket, const 
   const auto used = limit - std::min<std::uint64_t>(limit, *quota.remaining);
   const bool ours =
       ticket.ordinal >= flight.cycle_ordinal && used == ticket.ordinal - flight.cycle_ordinal + 1;
-  if (learned.model == PaceModel::window && !learned.ban) {
+  const bool known = learned.model == PaceModel::window && !learned.ban;
+  if (known) {
     const auto mine =
         flight.log.after(ticket.sent - learned.length) - flight.log.after(ticket.sent);
     flight.others = used > mine ? static_cast<std::uint32_t>(used - mine) : 0;
-    if (learned.count != limit) learned.count = limit;
-    return;
+    learned.count = limit;
   }
-  if (!ours) {  // somebody began it before us
-    learned.model = PaceModel::told;
+  if (!ours) {
+    if (!known) learned.model = PaceModel::told;  // somebody began it before us
     return;
   }
   // Whole seconds were rounded up; a date in whole seconds, counted from another such date, twice.
   const bool whole = *quota.reset % Duration(1s) == Duration(0);
-  const Duration grain = whole || quota.absolute ? Duration(1s) : Duration(1ms);
-  const Duration reset = whole && quota.absolute ? *quota.reset - 1s : *quota.reset;
-  const Duration hi = now + reset - flight.cycle, lo = ticket.sent + reset - flight.cycle - grain;
+  const Duration grain =
+      (whole ? Duration(1s) : Duration(1ms)) + (quota.absolute ? Duration(1s) : Duration(0));
+  const Duration hi = now + *quota.reset - flight.cycle;
+  const Duration lo = ticket.sent + *quota.reset - flight.cycle - grain;
   if (hi <= Duration(0)) return;
-  const Duration length = quota.window ? *quota.window : roundest(lo, hi);
-  set_window(state, limit, length, lo, hi);
+  if (known) {
+    narrow(learned, lo, hi);
+  } else {
+    set_window(state, limit, hi, lo, hi);
+  }
+  const Duration bare = without_slack(learned.length);
+  if (known && (quota.window || (bare > learned.shortest && bare <= learned.longest &&
+                                 learned.longest - learned.shortest > Duration(1500ms)))) {
+    return;
+  }
+  const bool twice = quota.absolute && learned.longest - learned.shortest > Duration(1100ms);
+  const Duration length = quota.window ? *quota.window
+                          : twice      ? between(learned.shortest, learned.longest)
+                                       : roundest(learned.shortest, learned.longest);
+  if (known && with_slack(length) == learned.length) return;
+  learned.length = with_slack(length);
+  learned.proven = 0;
   learned.learned_at = now;
 }
 
@@ -189,6 +209,10 @@ Instant told_opens(const PaceState& state, Instant now) {
   const double needed = !bucket ? 1 : needed_of(flight);
   const double left = left_at(state, now, flight.sent);
   if (left >= needed) return now;
+  // Answers that never came, or told nothing: since then it has been refilled.
+  if (bucket && flight.in_flight == 0 && flight.sent > flight.told_ordinal) {
+    return std::max(now, flight.last_sent + from_seconds(needed / refill_of(flight)));
+  }
   if (bucket) return now + from_seconds((needed - left) / refill_of(flight)) + Duration(1);
   // A window that has come to its end: one asks how the next one stands.
   if (now < flight.told_reset) return flight.told_reset;
@@ -202,6 +226,10 @@ void told_refused(PaceState& state, Instant now) {
   flight.told_at = now;
   flight.told_ordinal = flight.sent;
   flight.gauge_at = {};
+  // The headers were wrong, so for now they are not gone by: until there is surely one.
+  const bool bucket = flight.told_refill > 0 && !flight.refill_denied;
+  const Instant next = bucket ? now + from_seconds(1 / refill_of(flight)) : flight.told_reset;
+  flight.incident.hold = std::max({flight.incident.hold, next, now + flight.latency});
 }
 
 }  // namespace sluice::pace

@@ -17,6 +17,35 @@ Duration roundest(Duration lo, Duration hi) {
   return hi;
 }
 
+Duration between(Duration lo, Duration hi) {
+  const Duration part = (hi - lo) / 4;
+  return roundest(lo + part, hi - part);
+}
+
+void narrow(PaceMemory& learned, Duration lo, Duration hi) {
+  const Duration shortest = std::max(learned.shortest, lo);
+  const Duration longest = std::min(learned.longest, hi);
+  const bool agree = shortest < longest;  // else it is another window by now
+  learned.shortest = agree ? shortest : lo;
+  learned.longest = agree ? longest : hi;
+}
+
+// A shorter one costs a lone refusal at most: the first request of a window whose length is not
+// proven goes alone. Not worth it when nothing as round as the one that held lies between.
+void try_shorter(PaceState& state) {
+  PaceMemory& learned = state.learned;
+  const Duration longest = learned.longest;
+  const Duration guess =
+      roundest(std::max(learned.shortest * 21 / 20, longest * 6 / 10), longest * 17 / 20);
+  const bool round = guess % std::max<Duration>(500ms, longest / 16 / 1s * 1s) == Duration(0);
+  learned.coarse = guess > learned.shortest * 21 / 20 && (round || longest < Duration(1s)) &&
+                   learned.longest - learned.shortest > longest / 8;
+  if (!learned.coarse) return;
+  learned.length = with_slack(guess);
+  learned.proven = 0;
+  state.flight.rolled = false;
+}
+
 Duration with_slack(Duration length) { return length + length / 200 + 15ms; }
 
 Duration without_slack(Duration length) { return (length - 15ms) * 200 / 201; }

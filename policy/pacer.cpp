@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "policy/pace_models.h"
 #include "policy/units.h"
@@ -27,6 +28,8 @@ constexpr unsigned careful_start = 8;   // successes before that grows
 constexpr unsigned trusted_after = 18;  // successes before it grows fast
 constexpr double crowd_without_limit = 64;
 constexpr std::uint32_t window_patience = 16;  // windows before a few more are tried
+constexpr std::uint32_t ban_patience = 64;     // of a ban's, before a shorter one is
+constexpr Duration longest_hold = 48h;         // that is believed after a restart
 constexpr Duration per_concurrent = 5s;        // linear: one less in flight for each of these
 
 bool learns(const Rules& rules) { return rules.pace.adapt == Adapt::learned; }
@@ -35,13 +38,17 @@ bool learns(const Rules& rules) { return rules.pace.adapt == Adapt::learned; }
 std::uint32_t most_in_flight(const Rules& rules, const PaceState& state) {
   std::uint32_t most = rules.pace.max_concurrency;
   const auto limit = [&](std::uint32_t n) { most = most == 0 ? n : std::min(most, n); };
-  if (rules.pace.adapt == Adapt::linear && most > 0) {
-    const auto less = static_cast<std::uint32_t>(state.learned.delay / per_concurrent);
-    return less >= most ? 1 : most - less;
+  const PaceFlight& flight = state.flight;
+  const bool gentle = flight.gentle > 0 && (learns(rules) || flight.ramping);
+  if (gentle) limit(std::max(1u, static_cast<std::uint32_t>(flight.gentle)));
+  const auto less = static_cast<std::uint32_t>(state.learned.delay / per_concurrent);
+  if (rules.pace.adapt == Adapt::linear && less > 0) {
+    const std::uint32_t all = rules.pace.max_concurrency > 0 ? rules.pace.max_concurrency
+                              : state.learned.cap > 0        ? state.learned.cap
+                                                             : 1;
+    limit(less >= all ? 1 : all - less);
   }
   if (!learns(rules)) return most;
-  const PaceFlight& flight = state.flight;
-  if (flight.gentle > 0) limit(std::max(1u, static_cast<std::uint32_t>(flight.gentle)));
   if (state.learned.cap > 0) limit(state.learned.cap);
   if (flight.incident.open) {
     // Alone, but for those who were on their way; with one place less than was too many, when it
@@ -54,13 +61,27 @@ std::uint32_t most_in_flight(const Rules& rules, const PaceState& state) {
   return most;
 }
 
+// Between two requests by what the policy, robots.txt and the linear pace say.
+Duration spacing(const Rules& rules, const PaceState& state) {
+  const Duration linear = rules.pace.adapt == Adapt::linear ? state.learned.delay : Duration(0);
+  return std::max(rules.pace.min_delay, state.flight.crawl_delay) + linear;
+}
+
 Instant earliest(const Rules& rules, const PaceState& state, Instant now) {
-  Instant at = state.flight.next_at;
-  if (!learns(rules)) return at;
   const PaceFlight& flight = state.flight;
-  if (flight.gentle > 0 && flight.latency > Duration(0) && flight.last_sent != Instant{}) {
-    at = std::max(at, flight.last_sent + from_seconds(seconds(flight.latency) / flight.gentle));
+  Instant at{};
+  if (flight.spaced_from != Instant{}) {  // by the rules of now, whatever they were then
+    at = flight.spaced_from + spacing(rules, state) +
+         from_seconds(seconds(rules.pace.jitter) * flight.jitter);
   }
+  const bool gentle = flight.gentle > 0 && (learns(rules) || flight.ramping);
+  if (gentle && flight.latency > Duration(0) && flight.last_sent != Instant{}) {
+    const double share = flight.ramping ? 1 + flight.jitter / 2 : 1;
+    at = std::max(at,
+                  flight.last_sent + from_seconds(share * seconds(flight.latency) / flight.gentle));
+  }
+  if (!learns(rules)) return at;
+  at = std::max(at, state.learned.hold);
   if (flight.incident.open) return std::max(at, flight.incident.hold);
   switch (state.learned.model) {
     case PaceModel::none: break;
@@ -119,9 +140,8 @@ void take(const Rules& rules, PaceState& state, Instant now, double jitter, Pace
             .probe = flight.incident.open};
   if (ticket.probe) flight.incident.probing = ticket.ordinal;
   flight.last_sent = now;
-  const Duration linear = rules.pace.adapt == Adapt::linear ? state.learned.delay : Duration(0);
-  flight.next_at = now + rules.pace.min_delay + linear +
-                   from_seconds(seconds(rules.pace.jitter) * std::clamp(jitter, 0.0, 1.0));
+  flight.spaced_from = now;
+  flight.jitter = std::clamp(jitter, 0.0, 1.0);
 }
 
 void grow(PaceState& state, Instant now) {
@@ -135,6 +155,7 @@ void grow(PaceState& state, Instant now) {
   }
   if (flight.gentle >= crowd_without_limit) {
     flight.gentle = 0;
+    flight.ramping = false;
     state.learned.known = true;
     state.learned.learned_at = now;
   }
@@ -156,21 +177,23 @@ void try_one_more(PaceState& state) {
   flight.at_cap = 0;
 }
 
-// That of a ban is a guess at first, made long; it is shortened step by step, not under the time
-// that the policy gives an origin to recover, and never near one that was too short.
-void shorten_ban(const Rules& rules, PaceMemory& learned) {
-  const auto& ladder = rules.breaker.cooldown;
-  const Duration unit = ladder.empty() ? Duration(1min) : ladder.front();
-  const Duration floor = std::max(with_slack(unit), learned.shortest * 5 / 4);
-  const Duration shorter = std::max(floor, learned.length * 7 / 10);
+// That of a ban is a guess at first, made long. Once it has held, a shorter one is tried, and after
+// many windows another; never near one that was too short, for it costs another ban.
+void shorten_ban(PaceMemory& learned) {
+  learned.longest = learned.length;
+  const bool first = learned.shortest == Duration(0) && learned.patience == 0;
+  if (!first && learned.proven < ban_patience) return;
+  const Duration shorter =
+      std::max(learned.length * (first ? 7 : 9) / 10, learned.shortest * 5 / 4);
   if (shorter >= learned.length) return;
   learned.length = shorter;
+  learned.patience = ban_patience;
   learned.proven = 0;
 }
 
 // A whole window was admitted, right after another: the limit holds. After many of them a few more
 // are tried, for it may have been raised.
-void note_window(const Rules& rules, PaceState& state) {
+void note_window(PaceState& state, Instant now) {
   PaceMemory& learned = state.learned;
   PaceFlight& flight = state.flight;
   if (learned.model != PaceModel::window || !flight.rolled || flight.admitted < learned.count) {
@@ -178,7 +201,8 @@ void note_window(const Rules& rules, PaceState& state) {
   }
   flight.rolled = false;
   ++learned.proven;
-  if (learned.ban) return shorten_ban(rules, learned);
+  learned.learned_at = now;
+  if (learned.ban) return shorten_ban(learned);
   // What was tried and admitted is tried again at once.
   const auto enough = flight.raising ? 1 : std::max(learned.patience, window_patience);
   if (flight.told || learned.proven < enough) return;
@@ -202,20 +226,21 @@ void admitted(const Rules& rules, PaceState& state, Instant now, const PaceTicke
   }
   const bool over = flight.incident.open && ticket.probe && ticket.sent >= flight.incident.at;
   if (over) recovered(rules, state, now, ticket);
-  note_window(rules, state);
+  note_window(state, now);
   read_quota(state, now, ticket, outcome);
   grow(state, now);
   if (ticket.crowd >= state.learned.cap) try_one_more(state);
 }
 
 // An origin that fails more often than not is given less at once.
-void failed(PaceState& state) {
+void failed(const Rules& rules, PaceState& state) {
   PaceFlight& flight = state.flight;
   flight.errors = flight.errors * 15 / 16 + 1.0 / 16;
-  if (flight.errors < 0.25) return;
+  if (flight.errors < 0.25 || !rules.pace.ramp) return;
   flight.gentle = std::max(
       1.0,
       std::min(flight.gentle > 0 ? flight.gentle : 1e9, static_cast<double>(flight.in_flight)) / 2);
+  flight.ramping = true;
   flight.errors /= 2;
   flight.clean = careful_start;
 }
@@ -250,18 +275,24 @@ PaceState pace_observe(const Rules& rules, PaceState state, Instant now, const P
     case OutcomeKind::local: break;
     case OutcomeKind::success:
     case OutcomeKind::neutral:
-      if (rules.pace.adapt == Adapt::linear) linear_succeeded(rules.pace, state.learned);
-      if (learns(rules)) admitted(rules, state, now, ticket, outcome);
+      if (rules.pace.adapt == Adapt::linear) linear_succeeded(rules.pace, state, now);
+      if (learns(rules)) {
+        admitted(rules, state, now, ticket, outcome);
+      } else if (state.flight.ramping) {
+        note_latency(state.flight, now - ticket.sent);
+        ++state.flight.clean;
+        grow(state, now);
+      }
       break;
     case OutcomeKind::rate_limited:
     case OutcomeKind::anti_bot:
       if (outcome.no_credit) break;
-      if (rules.pace.adapt == Adapt::linear) linear_refused(rules.pace, state.learned);
+      if (rules.pace.adapt == Adapt::linear) linear_refused(rules.pace, state, now, ticket);
       if (learns(rules)) refused(rules, state, now, ticket, outcome);
       break;
     case OutcomeKind::server_error:
     case OutcomeKind::network:
-      if (learns(rules)) failed(state);
+      if (learns(rules)) failed(rules, state);
       break;
   }
   return state;
@@ -274,13 +305,21 @@ PaceState pace_done(PaceState state, Instant, const PaceTicket& ticket) {
   return state;
 }
 
-PaceState pace_reopened(const Rules& rules, PaceState state, Instant, Cause cause) {
+PaceState pace_reopened(const Rules& rules, PaceState state) {
   PaceFlight& flight = state.flight;
-  if (!rules.pace.ramp || !learns(rules)) return state;
+  if (!rules.pace.ramp) return state;
   // Where the limit is known by now there is nothing to feel for.
-  if (cause == Cause::named_time || state.learned.model != PaceModel::none) return state;
+  if (learns(rules) && state.learned.model != PaceModel::none) return state;
   flight.gentle = 2;
+  flight.ramping = true;
   flight.clean = careful_start;
+  return state;
+}
+
+PaceState pace_cleared(PaceState state) {
+  state.flight.incident = {};
+  state.flight.spaced_from = Instant{};
+  state.learned.hold = Instant{};
   return state;
 }
 
@@ -319,6 +358,7 @@ PaceState pace_restored(const Rules&, PaceMemory learned, Instant now) {
   if (!makes_sense(learned)) return state;
   state.learned = learned = aged(learned, now);
   if (learned.known || learned.model != PaceModel::none) state.flight.gentle = 0;
+  if (learned.hold > now + longest_hold) state.learned.hold = now + longest_hold;
   // How much of it the process before had used up, nobody knows: as much as there was, evenly.
   if (learned.model == PaceModel::window) {
     state.flight.log.assume(learned.count, now - learned.length, now);
@@ -328,9 +368,33 @@ PaceState pace_restored(const Rules&, PaceMemory learned, Instant now) {
   return state;
 }
 
+PaceState pace_adopted(const Rules& rules, PaceState state, const PaceMemory& learned,
+                       Instant now) {
+  if (learned == state.learned || !makes_sense(learned)) return state;
+  PaceFlight& flight = state.flight;
+  const PaceMemory before = std::exchange(state.learned, learned);
+  if (rules.pace.adapt == Adapt::linear && learned.delay > before.delay) {
+    flight.spaced_from = now;
+  }
+  if (learned.known || learned.model != PaceModel::none) flight.gentle = 0;
+  // How much of the limit the others use, nobody tells: at first, as much as there is.
+  if (learned.model == PaceModel::bucket && before.model != PaceModel::bucket) {
+    set_tokens(state, now, 0);
+  }
+  if (learned.model == PaceModel::window && before.model != PaceModel::window) {
+    flight.log.assume(learned.count, now - learned.length, now);
+    flight.cycle = now - learned.length;
+  }
+  return state;
+}
+
 bool pace_tightens(const PaceMemory& before, const PaceMemory& after) {
+  const auto capped = [](const PaceMemory& learned) { return learned.cap > 0 ? learned.cap : ~0u; };
+  const bool kind = after.model != before.model && after.model != PaceModel::none;
   return after.refusals != before.refusals || after.delay > before.delay ||
-         after.delay_floor > before.delay_floor;
+         after.delay_floor > before.delay_floor || kind || capped(after) < capped(before) ||
+         after.count < before.count || after.length > before.length ||
+         after.rate < 0.95 * before.rate;
 }
 
 bool pace_changed(const PaceMemory& before, const PaceMemory& after) {

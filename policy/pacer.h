@@ -38,14 +38,17 @@ struct PaceFlight {
   std::uint32_t in_flight = 0;
   std::uint64_t sent = 0;  // requests so far: the ordinal of the latest
   Instant last_sent{};
-  Instant next_at{};                // by min_delay, jitter and the linear delay
+  Instant spaced_from{};            // min_delay and the linear delay count from here
+  double jitter = 0;                // of the spacing that is waited for now, in [0, 1)
+  Duration crawl_delay{};           // by robots.txt
   Duration latency{};               // of an admitted request, typical; 0: unknown
   std::uint32_t crowded = 0;        // the most in flight with which one was admitted
   std::uint32_t crowded_times = 0;  // how often
   bool not_places = false;          // refused with fewer in flight than were admitted before
   std::uint32_t refused_crowd = 0;  // in flight with the latest that was refused
   double gentle = 1;  // in flight at most, by slow start or after a cooldown; 0: no more in force
-  double errors = 0;  // share of the latest answers that were server errors
+  bool ramping = false;  // after a cooldown, or errors
+  double errors = 0;     // share of the latest answers that were server errors
   PaceLog log;
   PaceIncident incident;
   Instant cycle{};                  // the first request of the running window
@@ -123,16 +126,25 @@ PaceState pace_observe(const Rules& rules, PaceState state, Instant now, const P
 PaceState pace_done(PaceState state, Instant now, const PaceTicket& ticket);
 
 // The breaker closed again after a cooldown: resume slowly, unless the limit is known by now.
-PaceState pace_reopened(const Rules& rules, PaceState state, Instant now, Cause cause);
+PaceState pace_reopened(const Rules& rules, PaceState state);
+
+// An operator cleared the key: what is known about its limit stays, no refusal is waited out.
+PaceState pace_cleared(PaceState state);
 
 // What a process makes of what the one before it had learned.
 PaceState pace_restored(const Rules& rules, PaceMemory learned, Instant now);
+
+// What another process has learned counts here, too, from now on.
+PaceState pace_adopted(const Rules& rules, PaceState state, const PaceMemory& learned, Instant now);
 
 // From `before` to `after` less is allowed: to be durable before anyone acts on it.
 bool pace_tightens(const PaceMemory& before, const PaceMemory& after);
 // What people would call a change of pace, worth a line in the log.
 bool pace_changed(const PaceMemory& before, const PaceMemory& after);
 
+// "about 30 per 60 s, from 4 refusals; before: no limit met; because it refused with 429 for 20 s"
+std::string pace_change_sentence(const Rules& rules, const PaceMemory& before,
+                                 const PaceMemory& after, const Outcome& why);
 // "about 30 per 60 s, from 4 refusals; next slot in 1.2 s"
 std::string pace_sentence(const Rules& rules, const PaceState& state, Instant now);
 

@@ -40,9 +40,25 @@ PolicySet::PathList& PolicySet::Slot::list(std::uint16_t port) {
   return by_port.emplace_back(port, PathList{}).second;
 }
 
+namespace {
+
+// What is inside a tunnel may fall under any of them: one that must not be looked into keeps it
+// shut, and one that must be looked into opens it.
+template <class PathList>
+const Policy* for_any_path(const PathList& list) {
+  for (const bool word : {false, true}) {
+    for (auto entry = list.rbegin(); entry != list.rend(); ++entry) {
+      if (entry->policy->intercept == word) return entry->policy;
+    }
+  }
+  return list.empty() ? nullptr : list.back().policy;
+}
+
+}  // namespace
+
 const Policy* PolicySet::Slot::find(std::uint16_t port, std::string_view path) const {
   const auto in = [&](const PathList& list) -> const Policy* {
-    if (path.empty()) return list.empty() ? nullptr : list.back().policy;
+    if (path.empty()) return for_any_path(list);
     for (const PathEntry& entry : list) {
       if (path_matches(entry.path, path)) return entry.policy;
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "policy/classify.h"
 #include "policy/path_pattern.h"
 #include "policy/units.h"
 
@@ -108,11 +109,15 @@ void read_classify(const TomlTable& table, ClassifyRules& rules) {
   settle_overlap(table, rules);
   if (table.has("markers")) {
     rules.markers.clear();
+    const std::size_t before = table.problem_count();
     for (const TomlTable& marker : table.tables("markers")) {
       rules.markers.push_back(read_marker(marker));
     }
     if (rules.markers.size() > kMostMarkers) {
       table.complain("markers", "classify.markers must not hold more than 1000 items");
+    } else if (table.problem_count() == before) {
+      const auto made = Classifier::make(rules, builtin_body_markers());
+      if (!made) table.complain("markers", made.error());
     }
   }
   table.read_size<std::size_t>("scan", rules.scan, 0, kMostScan);

@@ -48,6 +48,7 @@ std::string why(const HostState& state) {
       return state.reason.empty() ? "an operator shut it"
                                   : "an operator shut it (" + state.reason + ")";
     case Cause::no_credit: return answer(state) + " (out of credit)";
+    case Cause::anomaly: return "an anomaly, " + state.reason;
   }
   return "an earlier failure";
 }
@@ -99,6 +100,7 @@ std::string_view cause_word(Cause cause) {
     case Cause::probe_failed: return "probe-failed";
     case Cause::operator_act: return "operator";
     case Cause::no_credit: return "no-credit";
+    case Cause::anomaly: return "anomaly";
   }
   return "none";
 }

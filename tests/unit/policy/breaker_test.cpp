@@ -459,3 +459,40 @@ TEST_CASE("sentence: the time of day, with its date when that is far") {
   CHECK(clock_time(UtcTime(36130s + 1us), UtcTime(36000s)) == "10:02:11 UTC");
   CHECK(clock_time(UtcTime(1773309600s), UtcTime(36000s)) == "2026-03-12 10:00:00 UTC");
 }
+
+TEST_CASE("breaker: refusals that were on their way together") {
+  struct Row {
+    const char* name;
+    Adapt adapt;
+    bool no_credit;
+    Phase after;
+  };
+  const Row rows[] = {{"a pacer learns: one event", Adapt::learned, false, Phase::closed},
+                      {"nothing learns: each counts", Adapt::off, false, Phase::open},
+                      {"by a step for each: each counts", Adapt::linear, false, Phase::open},
+                      {"out of money is no echo", Adapt::learned, true, Phase::open}};
+  for (const Row& row : rows) {
+    CAPTURE(row.name);
+    Rules some;
+    some.pace.adapt = row.adapt;
+    HostState state;
+    for (int i = 0; i < 4; ++i) {
+      Outcome refusal = outcome(Kind::rate_limited, 429, {state.epoch, 0});
+      refusal.sent = t0;
+      refusal.no_credit = row.no_credit && i == 3;
+      state = observe(some, state, t0 + 1s + i * 1ms, refusal, no_jitter);
+    }
+    CHECK(state.phase == row.after);
+    CHECK(state.counts.trips == (row.after == Phase::open ? 1 : 0));  // the ladder is climbed once
+  }
+}
+
+TEST_CASE("breaker: a policy that shuts at the first refusal means it") {
+  Rules strict;
+  strict.breaker.window.failures = 1;
+  HostState state;
+  for (int i = 0; i < 1000; ++i)
+    state = observe(strict, state, t0, outcome(Kind::success, 200), no_jitter);
+  state = observe(strict, state, t0, outcome(Kind::rate_limited, 429), no_jitter);
+  CHECK(phase_at(state, t0) == Phase::open);
+}

@@ -38,6 +38,20 @@ double jain(const std::map<std::uint64_t, int>& shares) {
 
 }  // namespace
 
+TEST_CASE("fair queue: another deadline, the same turn") {
+  FairQueue queue(10);
+  for (std::uint64_t id = 1; id <= 3; ++id) {
+    queue.push({.id = id, .client = 1, .connection = id, .deadline = Instant{10s * id}});
+  }
+  queue.set_deadline(1, Instant{40s});
+  queue.set_deadline(9, Instant{1s});  // nobody
+  CHECK(queue.next_deadline() == Instant{20s});
+  CHECK(queue.front()->id == 1);
+  CHECK(queue.expire(Instant{30s}).size() == 2);
+  CHECK(queue.expire(Instant{39s}).empty());
+  CHECK(queue.expire(Instant{40s}).size() == 1);
+}
+
 TEST_CASE("fair queue: who waits alone goes in the order of arrival") {
   FairQueue queue(10);
   for (std::uint64_t id : {3, 1, 2}) CHECK(queue.push(waiter(id, 1, 1, 1)));

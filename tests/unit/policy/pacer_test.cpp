@@ -38,9 +38,11 @@ class Key {
   }
   // Answers the oldest that is on its way.
   Key& answer(Kind kind, std::uint16_t status = 200, std::optional<Duration> wait = {}) {
+    return answer(Outcome{.kind = kind, .status = status, .wait = wait});
+  }
+  Key& answer(const Outcome& outcome) {
     REQUIRE_FALSE(tickets.empty());
-    state = pace_observe(rules_, std::move(state), now, tickets.front(),
-                         {.kind = kind, .status = status, .wait = wait});
+    state = pace_observe(rules_, std::move(state), now, tickets.front(), outcome);
     return lose();
   }
   // The oldest is over without an answer.
@@ -153,6 +155,82 @@ TEST_CASE("pacer: linear") {
   CHECK(key.sentence() == "a delay of 12 s; next slot after an answer");
 }
 
+TEST_CASE("pacer: linear: the first request after a refusal waits for the new delay, too") {
+  Key key(with({.adapt = Adapt::linear, .step = 2s}));
+  CHECK(key.go(1) == 1);
+  key.at(1s).answer(Kind::rate_limited, 429);
+  CHECK(key.at(2900ms).go() == 0);
+  CHECK(key.next == start + 3s);
+  CHECK(key.at(3s).go() == 1);
+}
+
+TEST_CASE("pacer: linear: without a limit of the policy, fewer than there were at once") {
+  Key key(with({.adapt = Adapt::linear, .step = 5s}));
+  CHECK(key.go(4) == 4);
+  for (int i = 0; i < 4; ++i) key.answer(Kind::rate_limited, 429);
+  CHECK(key.state.learned.delay == 20s);
+  // Four were too many: with four steps, one.
+  CHECK(key.at(1min).go(1) == 1);
+  CHECK(key.at(2min).go() == 0);
+  CHECK(key.next == Instant::max());
+}
+
+TEST_CASE("pacer: a delay that the policy takes back is not waited for") {
+  Key before(with({.min_delay = 1h, .adapt = Adapt::off}));
+  CHECK(before.go() == 1);
+  CHECK(before.at(1s).go() == 0);
+  Key after(with({.adapt = Adapt::off}));
+  after.state = before.state;
+  CHECK(after.at(1s).go(1) == 1);
+}
+
+TEST_CASE(
+    "pacer: after a cooldown fewer at once, also where nothing is learned, unless told not to") {
+  struct Row {
+    Adapt adapt;
+    bool ramp;
+    unsigned go;
+  };
+  for (const Row row : {Row{Adapt::off, true, 1}, Row{Adapt::linear, true, 1},
+                        Row{Adapt::learned, true, 1}, Row{Adapt::off, false, 50}}) {
+    const Rules rules = with({.adapt = row.adapt, .ramp = row.ramp});
+    Key key(rules);
+    key.state.flight.gentle = 0;
+    CHECK(key.go(1) == 1);
+    key.at(20ms).answer(Kind::success);
+    key.state.flight.latency = 20ms;
+    key.state = pace_reopened(rules, key.state);
+    CHECK(key.at(1s).go(50) == row.go);
+    // And once they go well, as many as before.
+    Duration t = 1s;
+    for (int i = 0; i < 400; ++i) {
+      key.at(t += 20ms);
+      while (!key.tickets.empty()) key.answer(Kind::success);
+      key.go(1);
+    }
+    CHECK(key.state.flight.gentle == 0);
+  }
+}
+
+TEST_CASE("pacer: what allows less is to be durable, and a hold outlives the process") {
+  Key key;
+  CHECK(key.go() == 1);
+  key.at(20ms).answer(Kind::success);
+  const PaceMemory before = key.state.learned;
+  key.at(1s).go();
+  key.answer(Kind::rate_limited, 429, 30s);
+  CHECK(pace_tightens(before, key.state.learned));
+  const PaceState restored = pace_restored({}, key.state.learned, start + 2s);
+  CHECK_FALSE(pace_decide({}, restored, start + 2s, 0).go);
+  CHECK(pace_decide({}, restored, start + 1min, 0).go);
+  // It is the admission after it that teaches the limit.
+  const PaceMemory refused = key.state.learned;
+  CHECK(key.at(32s).go() == 1);
+  key.answer(Kind::success);
+  CHECK(key.state.learned.model == PaceModel::window);
+  CHECK(pace_tightens(refused, key.state.learned));
+}
+
 TEST_CASE("pacer: a refusal that names a time teaches a window") {
   Key key;
   key.state.flight.gentle = 0;
@@ -161,7 +239,12 @@ TEST_CASE("pacer: a refusal that names a time teaches a window") {
   key.answer(Kind::rate_limited, 429, 59s);
   CHECK(key.go() == 0);
   CHECK(key.at(61s).go() == 1);  // alone
+  const PaceMemory before = key.state.learned;
   key.at(61s + 20ms).answer(Kind::success);
+  CHECK(
+      pace_change_sentence({}, before, key.state.learned, {.kind = Kind::success, .status = 200}) ==
+      "about 29 per 60 s, from 1 refusal; before: no limit met, from 1 refusal; because it "
+      "admitted with 200");
   CHECK(key.go() == 28);
   CHECK(key.sentence() == "about 29 per 60 s, from 1 refusal; next slot in 1 min 1 s");
 }
@@ -176,6 +259,43 @@ TEST_CASE("pacer: a request that vanishes gives its place and its probe back") {
   CHECK(key.go() == 0);
   key.lose();
   CHECK(key.go() == 1);
+}
+
+TEST_CASE("pacer: a bucket that refuses in spite of its headers is not hammered") {
+  const auto told = [](unsigned remaining) {
+    Outcome outcome{.kind = Kind::success, .status = 200};
+    outcome.signal.quota_count = 1;
+    outcome.signal.quotas[0] = {.limit = 20, .remaining = remaining, .reset = {}, .window = 10s};
+    return outcome;
+  };
+  Key key;
+  CHECK(key.go() == 1);
+  key.at(20ms).answer(told(15));
+  CHECK(key.go() > 3);
+  while (!key.tickets.empty()) key.at(40ms).answer(Kind::rate_limited, 429);
+  unsigned sent = 0;
+  for (Duration t = 40ms; t < Duration(10s); t += 5ms) {
+    if (key.at(t).go() == 0) continue;
+    ++sent;
+    key.answer(Kind::rate_limited, 429);
+  }
+  CHECK(sent >= 2);
+  CHECK(sent <= 20);  // what would have come in
+}
+
+TEST_CASE("pacer: answers of a bucket that never came are made up for in time") {
+  Outcome outcome{.kind = Kind::success, .status = 200};
+  outcome.signal.quota_count = 1;
+  outcome.signal.quotas[0] = {.limit = 2, .remaining = 1, .reset = {}, .window = 1s};
+  Key key;
+  CHECK(key.go() == 1);
+  key.at(20ms).answer(outcome);
+  Duration t = 20ms;
+  for (int i = 0; i < 30; ++i) {
+    key.at(t += 3s);
+    REQUIRE(key.go(1) == 1);
+    key.lose();
+  }
 }
 
 TEST_CASE("pacer: what errors alone do") {

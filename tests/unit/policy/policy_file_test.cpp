@@ -501,3 +501,13 @@ TEST_CASE("policy file: every error of a file is told, in its order, and not wit
   for (int i = 0; i < 500; ++i) many += "unknown_" + std::to_string(i) + " = 1\n";
   CHECK(read_policy(many, "p.toml", {}).problems.size() == 100);
 }
+
+TEST_CASE("policy file: markers that are too much for one table are refused where they stand") {
+  std::string text = "hosts = ['a.test']\n[classify]\nmarkers = [\n";
+  for (int i = 0; i < 100; ++i) {
+    text += "{ in = 'body', text = '" + std::to_string(1000 + i) + std::string(200, 'x') + "' },\n";
+  }
+  const std::string said = complaints(text + "]\n");
+  CHECK(said.starts_with("p.toml:3:"));
+  CHECK(said.find("KiB") != std::string::npos);
+}

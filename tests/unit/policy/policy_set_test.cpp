@@ -29,6 +29,19 @@ std::string answer(const PolicySet& set, std::string_view host, std::uint16_t po
 
 }  // namespace
 
+TEST_CASE(
+    "policy set: a tunnel is looked into when a path of its host says so and none forbids it") {
+  PolicySet set;
+  CHECK(add(set, "general", "hosts = ['a.test', 'b.test', 'c.test']") == "");
+  CHECK(add(set, "seen", "hosts = ['a.test', 'b.test']\npaths = ['/api/*']\nintercept = true") ==
+        "");
+  CHECK(add(set, "shut", "hosts = ['b.test']\npaths = ['/pinned/*']\nintercept = false") == "");
+  CHECK(answer(set, "a.test", 443, "") == "seen");
+  CHECK(answer(set, "b.test", 443, "") == "shut");
+  CHECK(answer(set, "c.test", 443, "") == "general");
+  CHECK(answer(set, "a.test", 443, "/other") == "general");
+}
+
 TEST_CASE("policy set: the most specific host, then the most specific path") {
   PolicySet set;
   CHECK(add(set, "exact", "hosts = ['api.example.com']") == "");

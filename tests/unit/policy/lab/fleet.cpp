@@ -306,7 +306,7 @@ class Round {
                   static_cast<double>((f_.breaker_.until - now).count()) / 1e6);
     }
     if (before.phase != Phase::closed && f_.breaker_.phase == Phase::closed) {
-      f_.pace_ = pace_reopened(f_.rules_, std::move(f_.pace_), now, before.cause);
+      f_.pace_ = pace_reopened(f_.rules_, std::move(f_.pace_));
     }
     const bool good = outcome.kind == OutcomeKind::success || outcome.kind == OutcomeKind::neutral;
     if (!good && f_.rules_.retry.on.contains(outcome.kind) &&
