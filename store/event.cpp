@@ -6,7 +6,7 @@ namespace sluice {
 namespace {
 
 constexpr char kEventLetter = 'E';
-constexpr std::uint8_t kEventVersion = 1;
+constexpr std::uint8_t kEventVersion = 2;  // 2: the mark
 
 }  // namespace
 
@@ -21,6 +21,7 @@ std::string encode_event(const Event& event) {
   fields.text(key);
   fields.number(static_cast<std::uint16_t>(text.size()));
   fields.text(text);
+  fields.number(static_cast<std::uint8_t>(event.mark));
   return seal({kEventLetter, kEventVersion, 1}, fields.bytes());
 }
 
@@ -33,6 +34,7 @@ Result<Event> decode_event(std::string_view bytes) {
   event.kind = static_cast<EventKind>(reader.number<std::uint8_t>());
   event.key = reader.text(reader.number<std::uint16_t>());
   event.text = reader.text(reader.number<std::uint16_t>());
+  if (!reader.done()) event.mark = static_cast<EventMark>(reader.number<std::uint8_t>());
   if (!reader.ok()) return Error{"the event ends too early"};
   return event;
 }

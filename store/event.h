@@ -22,11 +22,21 @@ enum class EventKind : std::uint8_t {
   policy = 6,  // a file was taken up or refused
 };
 
+// What a transition, an act or an alert is to whoever must tell people. Values are on disk: never
+// renumber.
+enum class EventMark : std::uint8_t {
+  none = 0,
+  begins = 1,  // a key that was open to all is shut; a stop comes into force
+  ends = 2,    // a stop, or trouble with the store, is over
+  lasts = 3,   // a key stays shut
+};
+
 struct Event {
   UtcTime at{};
   EventKind kind = EventKind::transition;
   std::string key;   // what it is about; empty: everything
   std::string text;  // one sentence
+  EventMark mark = EventMark::none;
 
   bool operator==(const Event&) const = default;
 };

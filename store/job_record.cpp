@@ -10,7 +10,7 @@ namespace sluice {
 namespace {
 
 constexpr char kJobLetter = 'J';
-constexpr std::uint8_t kJobVersion = 1;
+constexpr std::uint8_t kJobVersion = 2;  // 2 added `held`
 constexpr std::size_t kMaxRun = 64;
 
 std::string job_key(std::string_view name) { return std::string(kJobPrefix).append(name); }
@@ -38,6 +38,7 @@ std::string encode(const JobState& state, const ClockPair& now) {
   fields.number(state.cost);
   fields.number(to_utc(state.started, now));
   fields.number(to_utc(state.last_seen, now));
+  fields.number(state.held);
   return seal({kJobLetter, kJobVersion, 1}, fields.bytes());
 }
 
@@ -56,6 +57,7 @@ Result<JobState> decode(std::string_view bytes, const ClockPair& now) {
   state.cost = reader.number<std::int64_t>();
   state.started = from_utc(reader.number<std::int64_t>(), now);
   state.last_seen = from_utc(reader.number<std::int64_t>(), now);
+  if (!reader.done()) state.held = reader.number<std::uint64_t>();
   if (!reader.ok()) return Error{"the record of the job ends too early"};
   return state;
 }
@@ -65,6 +67,7 @@ JobState joined(JobState stored, const JobState& before, const JobState& after) 
   stored.successes += after.successes - before.successes;
   stored.failures += after.failures - before.failures;
   stored.refused += after.refused - before.refused;
+  stored.held += after.held - before.held;
   stored.waited += after.waited - before.waited;
   stored.cost += after.cost - before.cost;
   stored.failures_in_a_row = after.failures_in_a_row;
@@ -102,6 +105,20 @@ Result<std::optional<JobState>> load_job(Store& store, std::string_view name,
   auto state = decode(*read->value, now);
   if (!state) return Error{state.error()};
   return std::optional<JobState>(std::move(*state));
+}
+
+Result<JobPage> list_jobs(Store& store, std::string_view after, std::size_t limit,
+                          const ClockPair& now) {
+  const auto page = store.scan(kJobPrefix, after.empty() ? "" : job_key(after), limit);
+  if (!page) return Error{page.error()};
+  JobPage out;
+  out.more = page->more;
+  for (const Entry& entry : page->entries) {
+    auto state = decode(entry.value, now);
+    out.jobs.push_back({entry.key.substr(kJobPrefix.size()),
+                        state ? std::optional<JobState>(std::move(*state)) : std::nullopt});
+  }
+  return out;
 }
 
 bool job_is_over(std::string_view bytes, const ClockPair& now, Duration age) {

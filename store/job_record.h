@@ -22,6 +22,17 @@ void add_job(Store& store, std::string_view name, const JobState& before, const 
 // None: never heard of.
 Result<std::optional<JobState>> load_job(Store& store, std::string_view name, const ClockPair& now);
 
+struct ListedJob {
+  std::string name;
+  std::optional<JobState> state;  // none: the record cannot be read
+};
+struct JobPage {
+  std::vector<ListedJob> jobs;  // in order of their names
+  bool more = false;            // ask again with `after` = the last name
+};
+Result<JobPage> list_jobs(Store& store, std::string_view after, std::size_t limit,
+                          const ClockPair& now);
+
 bool job_is_over(std::string_view bytes, const ClockPair& now, Duration age);
 
 }  // namespace sluice

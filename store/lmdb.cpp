@@ -338,7 +338,7 @@ int LmdbStore::read(Body body) {
 
 Error LmdbStore::read_error(int code) {
   Error error{std::string("the store cannot be read: ") + mdb_strerror(code)};
-  set_health({false, error.message});
+  set_health(false, error.message, 1);
   return error;
 }
 
@@ -418,9 +418,11 @@ Health LmdbStore::health() {
   return health_;
 }
 
-void LmdbStore::set_health(Health health) {
+void LmdbStore::set_health(bool ok, std::string sentence, std::size_t failures) {
   const std::lock_guard lock(health_mutex_);
-  health_ = std::move(health);
+  health_.ok = ok;
+  health_.sentence = std::move(sentence);
+  health_.failures += failures;
 }
 
 void LmdbStore::update(std::string key, Edit edit, Completion done) {
@@ -438,7 +440,7 @@ std::optional<Error> LmdbStore::commit(std::vector<Write>& batch) {
   for (int attempt = 0; attempt < 48; ++attempt) {  // more doublings than an address has bits left
     code = environment_ ? commit_once(batch) : MDB_PANIC;
     if (code == MDB_SUCCESS) {
-      set_health({});
+      set_health(true, {}, 0);
       return std::nullopt;
     }
     if (code == MDB_MAP_FULL && map_size_ * 2 <= options_.max_map_size) {
@@ -455,7 +457,7 @@ std::optional<Error> LmdbStore::commit(std::vector<Write>& batch) {
   // EIO is also what LMDB makes of a write that was cut short.
   const Error error{std::string("the store cannot be written: ") + mdb_strerror(code) +
                     (code == EIO ? " or a full disk" : "")};
-  set_health({false, error.message});
+  set_health(false, error.message, batch.size());
   if (refuses_everything(environment_)) reopen();
   return error;
 }

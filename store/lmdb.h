@@ -73,7 +73,7 @@ class LmdbStore : public Store {
   int apply(MDB_txn* transaction, Write& write);
   int append_event(MDB_txn* transaction, std::string_view bytes);
   void look_after();
-  void set_health(Health health);
+  void set_health(bool ok, std::string sentence, std::size_t failures);
 
   StoreDirectory directory_;
   const LmdbOptions options_;

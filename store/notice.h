@@ -10,6 +10,8 @@
 namespace sluice {
 
 inline constexpr std::string_view kNoticePrefix = "notice/";
+// The name of a key's notice begins with it; it goes when the host's record goes.
+inline constexpr std::string_view kSlowOpenNotice = "slow-open/";
 
 // Appends the event if the last state told of `name` was another one. Answered with 1 for the one
 // whose event it is, 0 for everybody else. The store must outlive the completion.

@@ -73,6 +73,12 @@ void each_field(State& state, Visit& visit) {
   visit(51, state.pace.streak);
   visit(52, state.pace.lowered);
   visit(53, state.pace.coarse);
+  visit(54, state.usual.peaks);
+  visit(55, state.usual.hour);
+  visit(56, state.usual.peak);
+  visit(57, state.usual.doubtful);
+  visit(58, state.usual.since);
+  visit(59, state.pace.hold);
 }
 
 std::int64_t add(std::int64_t a, std::int64_t b) {
@@ -135,6 +141,14 @@ class Encoder {
     if (!values.empty()) put_field(fields_, tag, bytes.bytes());
   }
 
+  void operator()(std::uint8_t tag, UtcTime value) { (*this)(tag, micros(value)); }
+  void operator()(std::uint8_t tag, const UsualRate::Peaks& values) {
+    if (values == UsualRate::Peaks{}) return;
+    WireWriter bytes;
+    for (const std::uint16_t value : values) bytes.number(value);
+    put_field(fields_, tag, bytes.bytes());
+  }
+
   const std::string& bytes() const { return fields_.bytes(); }
 
  private:
@@ -167,6 +181,7 @@ class Decoder {
     (*this)(2, saved_mono);
     (*this)(3, boot);
     now_ = micros(now.mono);
+    utc_ = micros(now.utc);
     std::int64_t age = std::max<std::int64_t>(0, subtract(micros(now.utc), saved_utc_));
     if (boot != 0 && boot == now.boot) age = std::max<std::int64_t>(0, subtract(now_, saved_mono));
     saved_ = subtract(now_, std::min(age, kCentury.count()));
@@ -191,7 +206,7 @@ class Decoder {
     std::uint8_t raw = 0;
     (*this)(tag, raw);
     // One of a later version: it is shut all the same.
-    if (raw <= static_cast<std::uint8_t>(Cause::no_credit)) value = static_cast<Cause>(raw);
+    if (raw <= static_cast<std::uint8_t>(Cause::anomaly)) value = static_cast<Cause>(raw);
   }
   void operator()(std::uint8_t tag, PaceModel& value) {
     std::uint8_t raw = 0;
@@ -230,6 +245,17 @@ class Decoder {
       values.push_back({id, to_instant(reader.number<std::int64_t>())});
     }
   }
+  void operator()(std::uint8_t tag, UtcTime& value) {
+    std::int64_t raw = 0;
+    (*this)(tag, raw);
+    const UtcTime latest{Duration{add(utc_, kCentury.count())}};
+    value = std::clamp(UtcTime{Duration{raw}}, UtcTime{}, std::max(latest, UtcTime{}));
+  }
+  void operator()(std::uint8_t tag, UsualRate::Peaks& values) {
+    if (fields_[tag].size() != sizeof values) return;  // of another version: learned anew
+    WireReader reader(fields_[tag]);
+    for (std::uint16_t& value : values) value = reader.number<std::uint16_t>();
+  }
 
  private:
   Instant to_instant(std::int64_t utc) const {
@@ -242,7 +268,8 @@ class Decoder {
 
   std::array<std::string_view, 256> fields_;
   bool ok_ = true;
-  std::int64_t now_ = 0, saved_ = 0, saved_utc_ = 0;
+  std::int64_t now_ = 0, utc_ = 0;          // of the reader
+  std::int64_t saved_ = 0, saved_utc_ = 0;  // of the writing, on the same two clocks
 };
 
 void not_after(Instant limit, Instant& time) {
@@ -254,9 +281,11 @@ void bound(HostState& state, Instant now, Duration longest) {
   for (Instant* past :
        {&state.opened_at, &state.closed_at, &state.calm_since, &state.pace.learned_at})
     not_after(now, *past);
+  not_after(now + std::chrono::hours(48), state.pace.hold);
   for (Instant& failure : state.window) not_after(now, failure);
   std::sort(state.window.begin(), state.window.end());
-  if (state.cause != Cause::operator_act) not_after(now + longest, state.until);
+  if (state.cause != Cause::operator_act && state.cause != Cause::anomaly)
+    not_after(now + longest, state.until);
   for (ProbeLease& lease : state.leases) not_after(now + longest, lease.expires);
   state.reason.resize(std::min(state.reason.size(), HostState::max_reason));
   state.said.resize(std::min(state.said.size(), HostState::max_said));

@@ -66,7 +66,8 @@ struct StoredEvent {
 
 struct Health {
   bool ok = true;
-  std::string sentence;  // what is wrong; empty when nothing is
+  std::string sentence{};      // what is wrong; empty when nothing is
+  std::uint64_t failures = 0;  // reads and writes refused so far, whatever holds now
 };
 
 class Store {

@@ -1,6 +1,6 @@
 // Keeps the store from growing for ever: removes hosts about which nothing was written for a while,
-// closed ones and those whose cooldown ended that long ago, and counters, windows and leases that
-// are over. Never removes what shuts somebody out. One thread.
+// closed ones and those whose cooldown ended that long ago, and counters, costs, windows and leases
+// that are over. Never removes what shuts somebody out. One thread.
 #pragma once
 
 #include <cstddef>

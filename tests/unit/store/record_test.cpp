@@ -29,10 +29,11 @@ ClockPair later(Duration mono, Duration utc, std::uint64_t boot = kBoot) {
 HostState full_state() {
   HostState state;
   auto& [phase, cause, status, opened_at, until, asked, closed_at, epoch, level, antibot_level,
-         calm_since, consecutive, probe_successes, window, leases, last_lease, pace, streak, reason,
-         said, counts, version] = state;
-  auto& [model, known, ban, learned_at, refusals, count, length, shortest, longest, proven, coarse,
-         rate, burst, patience, cap, cap_patience, delay, delay_floor, pace_streak, lowered] = pace;
+         calm_since, consecutive, probe_successes, window, leases, last_lease, pace, streak, usual,
+         reason, said, counts, version] = state;
+  auto& [model, known, ban, learned_at, refusals, hold, count, length, shortest, longest, proven,
+         coarse, rate, burst, patience, cap, cap_patience, delay, delay_floor, pace_streak,
+         lowered] = pace;
   phase = Phase::half_open;
   cause = Cause::probe_failed;
   status = 429;
@@ -56,6 +57,7 @@ HostState full_state() {
   known = ban = coarse = lowered = true;
   learned_at = kStart - 70s;
   refusals = 4;
+  hold = kStart + 30s;
   count = 30;
   length = 60s;
   shortest = 59s;
@@ -67,6 +69,12 @@ HostState full_state() {
   cap = 6;
   cap_patience = 22;
   pace_streak = 18;
+  for (std::size_t i = 0; i < usual.peaks.size(); ++i)
+    usual.peaks[i] = static_cast<std::uint16_t>(1000 + i);
+  usual.hour = 492'000;
+  usual.peak = 41;
+  usual.doubtful = 1;
+  usual.since = kNow.utc - 50h;
   reason = "maintenance, ask Ada";
   said = "slow down, \xc3\xa9h";
   counts = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10};
@@ -210,7 +218,7 @@ TEST_CASE("record: an earlier version's, with fewer fields, has defaults for the
   WireReader all(fields_of(record));
   std::vector<WireField> fields;
   while (const auto field = next_field(all)) fields.push_back(*field);
-  REQUIRE(fields.size() == 53);
+  REQUIRE(fields.size() == 59);
   for (const WireField& left_out : fields) {
     CAPTURE(static_cast<int>(left_out.tag));
     WireWriter writer;

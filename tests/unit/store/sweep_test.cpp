@@ -47,11 +47,18 @@ TEST_CASE("sweep: what is removed, and when") {
   };
   HostState half_open = shut_for(-1h);
   half_open.phase = Phase::half_open;
+  HostState wary, blocked, banned;
+  wary.level = 5;
+  blocked.antibot_level = 1;
+  banned.pace.ban = true;
   const Row rows[] = {
       {"closed", HostState{}, kAge - 1us, kAge},
       {"open for a minute", shut_for(1min), kAge + 1min - 1us, kAge + 1min},
       {"open for a month", shut_for(720h), 743h, 744h},
       {"by an operator, for a year", shut_for(8760h, Cause::operator_act), 8783h, 8784h},
+      {"closed, its level not yet decayed", wary, 90 * 24h - 1us, 90 * 24h},
+      {"closed after a block", blocked, 90 * 24h - 1us, 90 * 24h},
+      {"closed after a ban", banned, 90 * 24h - 1us, 90 * 24h},
       {"half-open", half_open, kAge - 1us, kAge},
   };
   for (const Row& row : rows) {

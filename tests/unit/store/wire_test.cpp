@@ -75,7 +75,7 @@ TEST_CASE("event: one with more fields than we know is read; one cut short is no
   const std::string sealed = encode_event({kNoon, EventKind::alert, "k", "t"});
   const std::string_view fields = *unseal(sealed, 'E', 1);
   CHECK(decode_event(seal({'E', 9, 1}, std::string(fields) + "more"))->text == "t");
-  CHECK(decode_event(seal({'E', 1, 1}, fields.substr(0, fields.size() - 1))).error() ==
+  CHECK(decode_event(seal({'E', 1, 1}, fields.substr(0, fields.size() - 2))).error() ==
         "the event ends too early");
   CHECK(decode_event("nonsense").error() == "the record's checksum does not match");
 }
