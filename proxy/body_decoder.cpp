@@ -114,10 +114,21 @@ class ZstdDecoder final : public BodyDecoder {
   ZSTD_DStream* stream_;
 };
 
-}  // namespace
+// RFC 9110 §8.4: the codings are listed in the order they were applied; the last comes off first.
+class ChainDecoder final : public BodyDecoder {
+ public:
+  ChainDecoder(std::unique_ptr<BodyDecoder> outer, std::unique_ptr<BodyDecoder> inner)
+      : outer_(std::move(outer)), inner_(std::move(inner)) {}
 
-std::unique_ptr<BodyDecoder> make_decoder(std::string_view content_encoding) {
-  const std::string_view coding = trim(content_encoding);
+  bool feed(std::string_view bytes, const Sink& sink) override {
+    return outer_->feed(bytes, [&](std::string_view piece) { return inner_->feed(piece, sink); });
+  }
+
+ private:
+  std::unique_ptr<BodyDecoder> outer_, inner_;
+};
+
+std::unique_ptr<BodyDecoder> one_decoder(std::string_view coding) {
   if (equals_ignoring_case(coding, "gzip") || equals_ignoring_case(coding, "x-gzip")) {
     return std::make_unique<ZlibDecoder>(true);
   }
@@ -125,6 +136,17 @@ std::unique_ptr<BodyDecoder> make_decoder(std::string_view content_encoding) {
   if (equals_ignoring_case(coding, "br")) return std::make_unique<BrotliDecoder>();
   if (equals_ignoring_case(coding, "zstd")) return std::make_unique<ZstdDecoder>();
   return nullptr;
+}
+
+}  // namespace
+
+std::unique_ptr<BodyDecoder> make_decoder(std::string_view content_encoding) {
+  const auto comma = content_encoding.find(',');
+  auto first = one_decoder(trim(content_encoding.substr(0, comma)));
+  if (comma == std::string_view::npos || !first) return first;
+  auto second = one_decoder(trim(content_encoding.substr(comma + 1)));
+  if (!second) return nullptr;
+  return std::make_unique<ChainDecoder>(std::move(second), std::move(first));
 }
 
 }  // namespace sluice

@@ -21,7 +21,7 @@ class BodyDecoder {
   static constexpr std::size_t kPiece = 16 * 1024;
 };
 
-// For gzip, deflate, br and zstd; null for what we cannot read, among it more than one coding.
+// For gzip, deflate, br, zstd or two of them; null for what we cannot read, among it three.
 std::unique_ptr<BodyDecoder> make_decoder(std::string_view content_encoding);
 
 }  // namespace sluice

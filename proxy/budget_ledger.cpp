@@ -1,66 +1,43 @@
 #include "proxy/budget_ledger.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
-#include <limits>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 
+#include "proxy/budget_term.h"
+#include "store/cost_record.h"
 #include "store/counter.h"
-#include "store/notice.h"
 
 namespace sluice {
 namespace {
 
 using Kind = BudgetLedger::Answer::Kind;
 
-constexpr Duration kAskAgain = 1s;    // somebody else may have given something back
-constexpr Duration kKept = 62 * 24h;  // a counter after its period, for reports
-constexpr Micros kBlocks = 200;       // of a limit
-constexpr Micros kNoLimit = std::numeric_limits<Micros>::max();
-
-// What may be spent: stop_at of the limit.
-Micros ceiling(double money, double stop_at) {
-  return money > 0 ? static_cast<Micros>(static_cast<double>(to_micros(money)) * stop_at)
-                   : kNoLimit;
-}
-
-struct Period {
-  const char* word;     // "daily"
-  const char* counter;  // "budget/day/"
-  Micros limit = 0;     // 0: none
-  Micros most = kNoLimit;
-  Span span;
-
-  std::string name() const { return counter + span.name; }
-};
-
+constexpr Duration kAskAgain = 1s;  // somebody else may have given something back
+constexpr Micros kBlocks = 200;     // of a limit
 using Errand = std::function<void()>;
 
 }  // namespace
 
 class BudgetLedger::Books : public std::enable_shared_from_this<Books> {
  public:
-  Books(Store& store, const BudgetConfig& config, Zone zone, OnRefill on_refill)
+  Books(Store& store, const BudgetConfig& config, Zone zone, bool go_on, OnRefill on_refill)
       : store_(store),
         config_(config),
         zone_(std::move(zone)),
+        go_on_(go_on),
         on_refill_(std::move(on_refill)),
-        day_{"daily",
-             "budget/day/",
-             to_micros(config.daily),
-             ceiling(config.daily, config.stop_at),
-             {}},
-        month_{"monthly",
-               "budget/month/",
-               to_micros(config.monthly),
-               ceiling(config.monthly, config.stop_at),
-               {}},
+        day_(daily_term(config)),
+        month_(monthly_term(config)),
         block_(std::max<Micros>(1, std::min(day_.most, month_.most) / kBlocks)) {}
 
   bool unlimited() const { return day_.most == kNoLimit && month_.most == kNoLimit; }
 
-  Answer take(Micros price, UtcTime now) {
+  Answer take(Micros price, UtcTime now, const std::string& who) {
     for (;;) {
       std::vector<Errand> errands;
       bool asked = false;
@@ -68,12 +45,41 @@ class BudgetLedger::Books : public std::enable_shared_from_this<Books> {
       {
         const std::lock_guard guard(mutex_);
         const bool before = asking_;
-        answer = decide(price, now, errands);
+        answer = decide(price, now, who, errands);
         asked = asking_ && !before;
       }
       for (const Errand& errand : errands) errand();
       if (!asked || !answered_meanwhile() || answer.kind != Kind::soon) return answer;
     }
+  }
+
+  std::optional<Answer> stopped(Micros price, UtcTime now) {
+    std::vector<Errand> errands;
+    bool asked = false;
+    std::optional<Answer> answer;
+    {
+      const std::lock_guard guard(mutex_);
+      const bool before = asking_;
+      turn_over(now, errands);
+      if (price > left_) answer = refusal(price, now, errands);
+      asked = asking_ && !before;
+    }
+    for (const Errand& errand : errands) errand();
+    if (asked) answered_meanwhile();
+    return answer;
+  }
+
+  Answer force(Micros price, UtcTime now) {
+    std::vector<Errand> errands;
+    Answer answer;
+    {
+      const std::lock_guard guard(mutex_);
+      turn_over(now, errands);
+      spend(price, errands);
+      answer = {Kind::go, price, day_.span.to, {}};
+    }
+    for (const Errand& errand : errands) errand();
+    return answer;
   }
 
   void give_back(const Answer& taken, UtcTime now) {
@@ -94,14 +100,24 @@ class BudgetLedger::Books : public std::enable_shared_from_this<Books> {
       if (actual <= taken.taken) {
         restore(taken, taken.taken - actual, errands);
       } else {
-        // It is spent already: from the block as far as that goes, the rest beyond any limit.
-        const Micros more = actual - taken.taken;
-        const Micros from_block = std::min(more, left_);
-        left_ -= from_block;
-        charge_both(more - from_block, errands);
+        spend(actual - taken.taken, errands);
       }
     }
     for (const Errand& errand : errands) errand();
+  }
+
+  void tidy(UtcTime now) {
+    std::vector<Errand> errands;
+    std::vector<std::string> who;
+    {
+      const std::lock_guard guard(mutex_);
+      turn_over(now, errands);
+      pay(errands);
+      // Somebody else's write was answered as it was handed over.
+      if (!asking_) who = take_waiting();
+    }
+    for (const Errand& errand : errands) errand();
+    tell(who);
   }
 
   void close(UtcTime now) {
@@ -110,6 +126,7 @@ class BudgetLedger::Books : public std::enable_shared_from_this<Books> {
       const std::lock_guard guard(mutex_);
       turn_over(now, errands);
       closed_ = true;
+      pay(errands);
       refund_both(std::exchange(left_, 0), errands);
     }
     for (const Errand& errand : errands) errand();
@@ -118,31 +135,65 @@ class BudgetLedger::Books : public std::enable_shared_from_this<Books> {
  private:
   // The members below are called with the lock held, down to on_day().
 
-  Answer decide(Micros price, UtcTime now, std::vector<Errand>& errands) {
+  Answer decide(Micros price, UtcTime now, const std::string& who, std::vector<Errand>& errands) {
     turn_over(now, errands);
     if (price <= left_) {
       left_ -= price;
       if (left_ < block_ / 2 && now >= shut_until_) ask(block_ - left_, 0, now, errands);
       return {Kind::go, price, day_.span.to, {}};
     }
-    awaited_ = true;
-    const bool may_ask = now >= asked_ + kAskAgain || now < asked_;
-    if (now < shut_until_ && price >= shut_for_) {
-      if (may_ask) ask(std::max(price, block_) - left_, price, now, errands);
-      return {Kind::stopped, 0, shut_until_, sentence_};
+    if (auto no = refusal(price, now, errands)) return *std::move(no);
+    const bool may = may_ask(now);
+    if (!trouble_.empty()) {
+      if (may) ask(std::max(price, block_) - left_, price, now, errands);
+      if (go_on_) return from_memory(price, errands);
+      if (!may) return {Kind::failed, 0, {}, trouble_};
     }
-    if (!trouble_.empty() && !may_ask) return {Kind::failed, 0, {}, trouble_};
     ask(std::max(price, block_) - left_, price, now, errands);
+    if (!who.empty()) waiting_.insert(who);
     return {Kind::soon, 0, {}, {}};
+  }
+
+  bool may_ask(UtcTime now) const { return now >= asked_ + kAskAgain || now < asked_; }
+
+  // What the store has said about a price that the block has not got.
+  std::optional<Answer> refusal(Micros price, UtcTime now, std::vector<Errand>& errands) {
+    if (now >= shut_until_ || price < shut_for_) return std::nullopt;
+    if (may_ask(now)) ask(std::max(price, block_) - left_, price, now, errands);
+    return Answer{Kind::stopped, 0, shut_until_, sentence_};
+  }
+
+  // As far as it was known when the store failed. What is spent is written down when it works
+  // again.
+  Answer from_memory(Micros price, std::vector<Errand>& errands) {
+    for (const BudgetTerm* term : {&month_, &day_}) {
+      if (term->most - std::min(term->most, term->seen + term->owed) >= price) continue;
+      return {Kind::stopped, 0, term->span.to, stopped_sentence(*term, config_)};
+    }
+    charge_both(price, errands);
+    return {Kind::go, price, day_.span.to, {}};
+  }
+
+  // It is spent already: from the block as far as that goes, the rest beyond any limit.
+  void spend(Micros amount, std::vector<Errand>& errands) {
+    const Micros from_block = std::min(amount, left_);
+    left_ -= from_block;
+    charge_both(amount - from_block, errands);
   }
 
   // A new day: what is left of the old one's block goes back to its counters.
   void turn_over(UtcTime now, std::vector<Errand>& errands) {
     if (now >= day_.span.from && now < day_.span.to) return;
     refund_both(std::exchange(left_, 0), errands);
-    day_.span = day_of(zone_, config_.reset, now);
-    month_.span = month_of(zone_, config_.reset, now);
+    pay(errands);
+    begin(day_, day_of(zone_, config_.reset, now));
+    begin(month_, month_of(zone_, config_.reset, now));
     shut_until_ = UtcTime{};
+  }
+
+  static void begin(BudgetTerm& term, Span span) {
+    if (term.span.name != span.name) term.seen = term.owed = 0;
+    term.span = std::move(span);
   }
 
   // Into the block of the day it was taken from. Of an earlier day it counts as spent.
@@ -154,8 +205,8 @@ class BudgetLedger::Books : public std::enable_shared_from_this<Books> {
 
   void refund_both(Micros amount, std::vector<Errand>& errands) {
     if (amount <= 0) return;
-    for (const Period* period : {&day_, &month_}) {
-      errands.emplace_back([this, name = period->name(), amount] {
+    for (const BudgetTerm* term : {&day_, &month_}) {
+      errands.emplace_back([this, name = term->name(), amount] {
         refund(store_, name, static_cast<std::uint64_t>(amount), {});
       });
     }
@@ -163,16 +214,36 @@ class BudgetLedger::Books : public std::enable_shared_from_this<Books> {
 
   void charge_both(Micros amount, std::vector<Errand>& errands) {
     if (amount <= 0) return;
-    for (const Period* period : {&day_, &month_}) {
-      errands.emplace_back([this, name = period->name(), amount, ends = period->span.to + kKept] {
-        charge(store_, name, static_cast<std::uint64_t>(amount), ends, {});
+    day_.owed += amount;
+    month_.owed += amount;
+    if (trouble_.empty()) pay(errands);
+  }
+
+  // What the store does not take now, it is offered again.
+  void pay(std::vector<Errand>& errands) {
+    for (BudgetTerm* term : {&day_, &month_}) {
+      const Micros amount = std::exchange(term->owed, 0);
+      if (amount == 0) continue;
+      term->seen += amount;
+      errands.emplace_back([self = shared_from_this(), name = term->name(), amount,
+                            ends = term->span.to + kCostsKept] {
+        charge(self->store_, name, static_cast<std::uint64_t>(amount), ends,
+               {{}, [self, name, amount](const Result<std::uint64_t>& charged) {
+                  if (!charged) self->owe(name, amount);
+                }});
       });
     }
   }
 
+  std::vector<std::string> take_waiting() {
+    std::vector<std::string> who(waiting_.begin(), waiting_.end());
+    waiting_.clear();
+    return who;
+  }
+
   struct Request {
     Micros amount, needed;  // 0 needed: only to be ahead
-    Period day, month;
+    BudgetTerm day, month;
     UtcTime now;
   };
 
@@ -183,7 +254,7 @@ class BudgetLedger::Books : public std::enable_shared_from_this<Books> {
     errands.emplace_back(
         [self = shared_from_this(), request = Request{amount, needed, day_, month_, now}] {
           reserve(self->store_, request.day.name(), static_cast<std::uint64_t>(request.amount),
-                  static_cast<std::uint64_t>(request.day.most), request.day.span.to + kKept,
+                  static_cast<std::uint64_t>(request.day.most), request.day.span.to + kCostsKept,
                   {{}, [self, request](const Result<std::uint64_t>& granted) {
                      self->on_day(request, granted);
                    }});
@@ -196,13 +267,27 @@ class BudgetLedger::Books : public std::enable_shared_from_this<Books> {
     return !asking_;
   }
 
+  // Of a term that is over, nobody asks any more.
+  void owe(const std::string& name, Micros amount) {
+    const std::lock_guard guard(mutex_);
+    for (BudgetTerm* term : {&day_, &month_}) {
+      if (term->name() != name) continue;
+      term->seen -= amount;
+      term->owed += amount;
+    }
+  }
+
+  void tell(const std::vector<std::string>& who) const {
+    if (!who.empty() && on_refill_) on_refill_(who);
+  }
+
   // Mostly on the store's thread, as all below: the day has granted, now the month.
   void on_day(const Request& request, const Result<std::uint64_t>& granted) {
     if (!granted) return on_answer(request, granted, nullptr);
     if (*granted == 0) return on_answer(request, granted, &request.day);
     reserve(
         store_, request.month.name(), *granted, static_cast<std::uint64_t>(request.month.most),
-        request.month.span.to + kKept,
+        request.month.span.to + kCostsKept,
         {{},
          [self = shared_from_this(), request, day = *granted](const Result<std::uint64_t>& month) {
            const std::uint64_t kept = month ? *month : 0;
@@ -211,80 +296,76 @@ class BudgetLedger::Books : public std::enable_shared_from_this<Books> {
          }});
   }
 
-  // `tight`: the period that gave less than was asked for, if one did.
+  // `tight`: the term that gave less than was asked for, if one did.
   void on_answer(const Request& request, const Result<std::uint64_t>& granted,
-                 const Period* tight) {
-    if (granted) tell_marks(request);
+                 const BudgetTerm* tight) {
+    Request seen = request;
+    if (granted) {
+      look_at_marks(store_, seen.day, config_, request.now);
+      look_at_marks(store_, seen.month, config_, request.now);
+    }
     std::vector<Errand> errands;
-    bool tell = false;
+    std::vector<std::string> who;
     {
       const std::lock_guard guard(mutex_);
       asking_ = false;
-      trouble_ = granted ? std::string() : granted.error();
+      note_trouble(granted ? std::string() : granted.error());
       const Micros got = granted ? static_cast<Micros>(*granted) : 0;
       const bool same_day = request.day.span.to == day_.span.to;
+      if (granted && same_day) {
+        day_.seen = seen.day.seen;
+        month_.seen = seen.month.seen;
+      }
       if (same_day && !closed_) {
         left_ += got;
       } else {
         refund_of(request, got, errands);
       }
-      if (granted && same_day && request.needed > 0) {
-        if (left_ < request.needed) {
+      if (granted && same_day) {
+        if (got < request.amount) {  // that was all there is
           shut_until_ = tight->span.to;
           shut_for_ = left_ + 1;
-          sentence_ = stopped_sentence(*tight);
+          sentence_ = stopped_sentence(*tight, config_);
         } else {
           shut_until_ = UtcTime{};
         }
       }
-      if (starter_ != std::this_thread::get_id() && !closed_) tell = std::exchange(awaited_, false);
+      if (starter_ != std::this_thread::get_id() && !closed_) who = take_waiting();
     }
     for (const Errand& errand : errands) errand();
-    if (tell && on_refill_) on_refill_();
+    tell(who);
+  }
+
+  // With the lock held.
+  void note_trouble(std::string trouble) {
+    if (trouble_.empty() != trouble.empty()) {
+      if (trouble.empty()) {
+        spdlog::warn("the budget is kept in the store again");
+      } else {
+        spdlog::error("the budget cannot be kept in the store: {}; {}", trouble,
+                      go_on_ ? "what is spent is counted in memory only" : "what costs is refused");
+      }
+    }
+    trouble_ = std::move(trouble);
   }
 
   void refund_of(const Request& request, Micros amount, std::vector<Errand>& errands) {
     if (amount <= 0) return;
-    for (const Period* period : {&request.day, &request.month}) {
-      errands.emplace_back([this, name = period->name(), amount] {
+    for (const BudgetTerm* term : {&request.day, &request.month}) {
+      errands.emplace_back([this, name = term->name(), amount] {
         refund(store_, name, static_cast<std::uint64_t>(amount), {});
       });
-    }
-  }
-
-  std::string stopped_sentence(const Period& period) const {
-    return "the " + std::string(period.word) + " budget of " + format_money(period.limit) + " " +
-           config_.currency + " is used up to its stop mark of " +
-           std::to_string(static_cast<int>(config_.stop_at * 100 + 0.5)) + " %";
-  }
-
-  // One event per mark and period, whoever passes it.
-  void tell_marks(const Request& request) {
-    for (const Period* period : {&request.day, &request.month}) {
-      if (period->limit == 0) continue;
-      const auto total = reserved(store_, period->name());
-      if (!total) continue;
-      const double share = static_cast<double>(*total) / static_cast<double>(period->limit);
-      const bool stopped = *total >= static_cast<std::uint64_t>(period->most);
-      if (!stopped && share < config_.alert_at) continue;
-      Event event{request.now, EventKind::budget, "", stopped_sentence(*period)};
-      if (!stopped) {
-        event.text = "the " + std::string(period->word) + " budget of " +
-                     format_money(period->limit) + " " + config_.currency + " is used to " +
-                     std::to_string(static_cast<int>(share * 100)) + " %";
-      }
-      const std::string mark = period->span.name + (stopped ? " stop" : " alert");
-      append_once(store_, std::string(period->counter), mark, event, {});
     }
   }
 
   Store& store_;
   const BudgetConfig config_;
   const Zone zone_;
+  const bool go_on_;
   const OnRefill on_refill_;
 
   std::mutex mutex_;  // guards all below
-  Period day_, month_;
+  BudgetTerm day_, month_;
   const Micros block_;
   Micros left_ = 0;       // of the block at hand
   UtcTime shut_until_{};  // the store has no more until then
@@ -293,19 +374,31 @@ class BudgetLedger::Books : public std::enable_shared_from_this<Books> {
   std::string trouble_;
   UtcTime asked_{};
   bool asking_ = false;
-  bool awaited_ = false;  // somebody was told `soon` or `stopped`
   bool closed_ = false;
-  std::thread::id starter_{};  // hands a write over just now: its own answer needs no call
+  std::set<std::string> waiting_;  // those who were told `soon`
+  std::thread::id starter_{};      // hands a write over just now: its own answer needs no call
 };
 
-BudgetLedger::BudgetLedger(Store& store, const BudgetConfig& config, Zone zone, OnRefill on_refill)
-    : books_(std::make_shared<Books>(store, config, std::move(zone), std::move(on_refill))) {}
+BudgetLedger::BudgetLedger(Store& store, const BudgetConfig& config, Zone zone,
+                           bool go_on_without_store, OnRefill on_refill)
+    : books_(std::make_shared<Books>(store, config, std::move(zone), go_on_without_store,
+                                     std::move(on_refill))) {}
 
 BudgetLedger::~BudgetLedger() = default;
 
-BudgetLedger::Answer BudgetLedger::take(Micros price, UtcTime now) {
+BudgetLedger::Answer BudgetLedger::take(Micros price, UtcTime now, const std::string& who) {
   if (price <= 0 || books_->unlimited()) return {};
-  return books_->take(price, now);
+  return books_->take(price, now, who);
+}
+
+std::optional<BudgetLedger::Answer> BudgetLedger::stopped(Micros price, UtcTime now) {
+  if (price <= 0 || books_->unlimited()) return std::nullopt;
+  return books_->stopped(price, now);
+}
+
+BudgetLedger::Answer BudgetLedger::force(Micros price, UtcTime now) {
+  if (price <= 0 || books_->unlimited()) return {};
+  return books_->force(price, now);
 }
 
 void BudgetLedger::give_back(const Answer& taken, UtcTime now) {
@@ -317,24 +410,10 @@ void BudgetLedger::correct(const Answer& taken, Micros actual, UtcTime now) {
     books_->correct(taken, actual, now);
 }
 
-void BudgetLedger::close(UtcTime now) { books_->close(now); }
-
-Result<BudgetStates> budget_states(Store& store, const BudgetConfig& config, const Zone& zone,
-                                   UtcTime now) {
-  BudgetStates states;
-  const auto fill = [&](BudgetState& state, Span span, const char* counter,
-                        double limit) -> Result<bool> {
-    const auto total = reserved(store, counter + span.name);
-    if (!total) return Error{total.error()};
-    state = {std::move(span), to_micros(limit), static_cast<Micros>(*total)};
-    return true;
-  };
-  const auto day = fill(states.day, day_of(zone, config.reset, now), "budget/day/", config.daily);
-  if (!day) return Error{day.error()};
-  const auto month =
-      fill(states.month, month_of(zone, config.reset, now), "budget/month/", config.monthly);
-  if (!month) return Error{month.error()};
-  return states;
+void BudgetLedger::tidy(UtcTime now) {
+  if (!books_->unlimited()) books_->tidy(now);
 }
+
+void BudgetLedger::close(UtcTime now) { books_->close(now); }
 
 }  // namespace sluice

@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -30,22 +31,31 @@ class BudgetLedger {
     UtcTime until{};    // with `go`: the end of the day it was taken from
     std::string why{};  // one sentence, with `stopped` too
   };
-  // Called on the store's thread when somebody who was told `soon` or `stopped` may ask again;
-  // never from inside a call of this class.
-  using OnRefill = std::function<void()>;
+  // Called on the store's thread, or from tidy(), with those who were told `soon` and may ask
+  // again; never from another call of this class.
+  using OnRefill = std::function<void(const std::vector<std::string>& who)>;
 
-  // The store must outlive the ledger and every write it has begun.
-  BudgetLedger(Store& store, const BudgetConfig& config, Zone zone, OnRefill on_refill);
+  // The store must outlive the ledger and every write it has begun. `go_on_without_store`: while it
+  // fails, the budget is kept in memory.
+  BudgetLedger(Store& store, const BudgetConfig& config, Zone zone, bool go_on_without_store,
+               OnRefill on_refill);
   ~BudgetLedger();
   BudgetLedger(const BudgetLedger&) = delete;
   BudgetLedger& operator=(const BudgetLedger&) = delete;
 
-  // Without a limit, and for what costs nothing, everybody may go.
-  Answer take(Micros price, UtcTime now);
+  // Without a limit, and for what costs nothing, everybody may go. `who`: for OnRefill.
+  Answer take(Micros price, UtcTime now, const std::string& who = {});
+  // Whether a price like this is known to be too much: then take() would say `stopped`. Takes
+  // nothing.
+  std::optional<Answer> stopped(Micros price, UtcTime now);
+  // Takes it whatever the limit says.
+  Answer force(Micros price, UtcTime now);
   // Nothing was sent: the price comes back.
   void give_back(const Answer& taken, UtcTime now);
   // The answer named what it has cost: more or less than was taken.
   void correct(const Answer& taken, Micros actual, UtcTime now);
+  // About once a second: a new day, debts, and whoever was not told yet.
+  void tidy(UtcTime now);
   // At the end: gives back the rest of the block.
   void close(UtcTime now);
 
@@ -53,17 +63,5 @@ class BudgetLedger {
   class Books;
   std::shared_ptr<Books> books_;  // shared with writes under way
 };
-
-// What was reserved of each period, for reports.
-struct BudgetState {
-  Span span;
-  Micros limit = 0;     // 0: none
-  Micros reserved = 0;  // spent, and held by running processes
-};
-struct BudgetStates {
-  BudgetState day, month;
-};
-Result<BudgetStates> budget_states(Store& store, const BudgetConfig& config, const Zone& zone,
-                                   UtcTime now);
 
 }  // namespace sluice

@@ -27,6 +27,16 @@ ClientConn::ClientConn(Worker& worker, OwnedSocket socket, const Address& peer, 
   set_timeout(worker.timeouts().idle);
 }
 
+ClientConn::ClientConn(Worker& worker, OwnedSocket socket, Inside place)
+    : ClientConn(worker, std::move(socket), Address{}, true) {
+  exchange_.start_inside(std::move(place));
+}
+
+// Also at the end of the program, whatever is under way then.
+ClientConn::~ClientConn() {
+  if (exchange_.is_answering() || (state_ == State::tunnel && tunnel_)) stream_.reset_on_close();
+}
+
 void ClientConn::set_timeout(Duration wait) {
   const Instant now = monotonic_roughly();
   deadline_.set(now + wait, now);
@@ -109,14 +119,14 @@ bool ClientConn::read_request() {
 }
 
 void ClientConn::take(std::string_view in) {
-  if (state_ == State::idle) {
-    state_ = State::head;
-    set_timeout(worker_.timeouts().head);
-  }
   for (bool more = true; more;) {
     switch (reader_.next(in)) {
       case Reader::Event::more:
-        if (state_ == State::head && reader_.between_messages()) state_ = State::idle;
+        // The time for a head runs from its first byte; empty lines before it are none.
+        if (state_ == State::idle && !reader_.between_messages()) {
+          state_ = State::head;
+          set_timeout(worker_.timeouts().head);
+        }
         more = false;
         break;
       case Reader::Event::head:
@@ -153,8 +163,10 @@ bool ClientConn::after_exchange() {
         return false;
       }
       exchange_.reset();
+      reader_.shed();
       state_ = State::idle;
-      set_timeout(worker_.timeouts().idle);
+      set_timeout(stream_.backlog() > 0 ? worker_.timeouts().transfer_idle
+                                        : worker_.timeouts().idle);
       return true;
     case Exchange::Phase::broken:
       stream_.reset_on_close();
@@ -235,10 +247,13 @@ bool ClientConn::enter_plain() {
 void ClientConn::report_handshake() {
   TlsLayer& tls = *stream_.tls();
   const std::string error = tls.error();
-  const std::string line = worker_.tls().distrust.explain(
+  const auto told = worker_.tls().distrust.explain(
       exchange_.host(), tls.alert(), error.empty() ? "it closed the connection" : error,
       monotonic_now());
-  if (!line.empty()) spdlog::warn("{}", line);
+  if (told.text.empty()) return;
+  spdlog::warn("{}", told.text);
+  if (!told.unknown_ca) return;
+  worker_.governor().store().append({utc_now(), EventKind::alert, exchange_.host(), told.text}, {});
 }
 
 void ClientConn::on_tunnel_moved() { set_timeout(worker_.timeouts().transfer_idle); }
@@ -310,6 +325,7 @@ void ClientConn::discard() {
 void ClientConn::leave() {
   if (state_ == State::gone) return;
   if (tunnel_) exchange_.log_tunnel(tunnel_->from_client(), tunnel_->from_origin());
+  if (exchange_.is_answering()) stream_.reset_on_close();
   state_ = State::gone;
   exchange_.abandon();
   deadline_.clear();

@@ -26,6 +26,8 @@ class ClientConn final : public Stream::Handler,
                          public Tunnel::Owner {
  public:
   ClientConn(Worker& worker, OwnedSocket socket, const Address& peer, bool allowed);
+  ClientConn(Worker& worker, OwnedSocket socket, Inside place);  // a client of our own
+  ~ClientConn();
 
   void start() { on_ready(); }
   void drain();  // the proxy is stopping: leave now, or after the answer under way

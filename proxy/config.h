@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "policy/anomaly.h"
 #include "policy/job.h"
 #include "policy/time.h"
 
@@ -85,6 +86,22 @@ struct BudgetConfig {
   bool operator==(const BudgetConfig&) const = default;
 };
 
+inline constexpr Duration kLongestAlertTry = 20s;  // alerts are promised within 30 s
+
+struct AlertsConfig {
+  std::string webhook;   // https://…; http:// to this machine only. Holds a secret: never logged
+  std::string extra_ca;  // PEM file trusted for it besides the system's
+  std::string command;   // run by /bin/sh
+  std::vector<std::string> kinds = {"breaker-open", "slow-open", "budget",
+                                    "anomaly",      "stop",      "store"};
+  Duration slow_open = 15min;
+  Duration repeat = 5min;
+  unsigned max_per_hour = 120;
+  Duration give_up = 1h;
+  Duration timeout = 10s;  // for one try
+  bool operator==(const AlertsConfig&) const = default;
+};
+
 struct Config {
   ProxyConfig proxy;
   AccessConfig access;
@@ -94,6 +111,8 @@ struct Config {
   LogConfig log;
   JobsConfig jobs;
   BudgetConfig budget;
+  AnomalyRules anomaly;
+  AlertsConfig alerts;
   bool operator==(const Config&) const = default;
 };
 

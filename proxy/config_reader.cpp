@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "policy/toml_table.h"
+#include "proxy/alerts/webhook_url.h"
 #include "proxy/config_sections.h"
 
 namespace sluice {
@@ -169,6 +170,10 @@ void apply_file(LoadedConfig& out) {
   out.problems = std::move(document.problems());
 }
 
+void hide_secrets(Diagnostics& problems) {
+  for (Diagnostic& problem : problems) problem.excerpt = without_webhook(problem.excerpt);
+}
+
 }  // namespace
 
 std::string Environment::get(const std::string& name) const {
@@ -213,6 +218,7 @@ LoadedConfig read_config_text(std::string_view text, const std::string& file) {
   TomlDocument document({file, std::string(text)});
   read_sections(document, out.config, out.base);
   out.problems = std::move(document.problems());
+  hide_secrets(out.problems);
   return out;
 }
 
@@ -231,6 +237,7 @@ LoadedConfig load_config(const ConfigFlags& flags, const Environment& environmen
     out.problems.push_back({{out.file.empty() ? "tls" : out.file, 1, 1, ""},
                             "tls.ca_cert and tls.ca_key go together: one of them is missing"});
   }
+  hide_secrets(out.problems);
   return out;
 }
 

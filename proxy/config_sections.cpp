@@ -1,9 +1,12 @@
 #include "proxy/config_sections.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 
 #include "policy/host_pattern.h"
 #include "policy/policy_file.h"
+#include "proxy/alerts/webhook_url.h"
 #include "proxy/net/address.h"
 #include "proxy/net/cidr.h"
 #include "proxy/net/host_name.h"
@@ -156,17 +159,6 @@ void read_jobs(const TomlTable& jobs, JobsConfig& config) {
   }
 }
 
-// "00:00" to "23:59"
-std::optional<Duration> parse_time_of_day(std::string_view text) {
-  const auto digit = [&](std::size_t i) { return text[i] >= '0' && text[i] <= '9'; };
-  if (text.size() != 5 || text[2] != ':') return std::nullopt;
-  if (!digit(0) || !digit(1) || !digit(3) || !digit(4)) return std::nullopt;
-  const int hour = (text[0] - '0') * 10 + (text[1] - '0');
-  const int minute = (text[3] - '0') * 10 + (text[4] - '0');
-  if (hour > 23 || minute > 59) return std::nullopt;
-  return std::chrono::hours(hour) + std::chrono::minutes(minute);
-}
-
 void read_budget(const TomlTable& budget, BudgetConfig& config) {
   constexpr double kMostMoney = 1e9;
   budget.read("daily", config.daily, 0.0, kMostMoney);
@@ -179,8 +171,10 @@ void read_budget(const TomlTable& budget, BudgetConfig& config) {
   budget.read("reset", reset);
   if (budget.has("reset")) {
     const auto time = parse_time_of_day(reset);
-    if (!time) budget.complain("reset", "budget.reset must be a time of day, such as \"06:30\"");
-    config.reset = time.value_or(config.reset);
+    if (!time || *time == 24h)
+      budget.complain("reset", "budget.reset must be a time of day, such as \"06:30\"");
+    else
+      config.reset = *time;
   }
   budget.read("zone", config.zone);
   if (const auto zone = load_zone(config.zone); !zone) {
@@ -190,6 +184,103 @@ void read_budget(const TomlTable& budget, BudgetConfig& config) {
   budget.read("stop_at", config.stop_at, 0.0, 1.0);
   if (config.stop_at < config.alert_at) {
     budget.complain("stop_at", "budget.stop_at must not be less than alert_at");
+  }
+}
+
+const std::vector<std::pair<std::string_view, AnomalyAction>> kActions = {
+    {"alert", AnomalyAction::alert},
+    {"throttle", AnomalyAction::throttle},
+    {"open", AnomalyAction::open},
+};
+
+void read_anomaly_kind(const TomlTable& table, AnomalyRules::Kind& kind) {
+  table.read("enabled", kind.enabled);
+  std::vector<std::pair<std::string_view, std::optional<AnomalyAction>>> choices = {
+      {"inherit", std::nullopt}};
+  for (const auto& [word, action] : kActions) choices.emplace_back(word, action);
+  table.read_choice("action", kind.action, choices);
+}
+
+void read_hours(const TomlTable& off_hours, WorkingHours& hours) {
+  std::vector<std::string> written;
+  std::vector<HourRange> ranges;
+  off_hours.read("hours", written, [&](std::string_view text) -> std::string {
+    const auto range = parse_hour_range(text);
+    if (!range) return range.error();
+    ranges.push_back(*range);
+    return {};
+  });
+  if (off_hours.has("hours")) hours.ranges = std::move(ranges);
+
+  std::uint8_t days = 0;
+  off_hours.read("days", written, [&](std::string_view text) -> std::string {
+    const auto* day = std::find(std::begin(kDayNames), std::end(kDayNames), text);
+    if (day == std::end(kDayNames)) {
+      return in_quotes(text) + " is no day: mon, tue, wed, thu, fri, sat and sun are";
+    }
+    days = static_cast<std::uint8_t>(days | 1u << (day - std::begin(kDayNames)));
+    return {};
+  });
+  if (off_hours.has("days")) hours.days = days;
+
+  off_hours.read("zone", hours.zone);
+  if (const auto zone = load_zone(hours.zone); !zone) {
+    off_hours.complain("zone", "anomaly.off_hours.zone: " + zone.error());
+  }
+}
+
+void read_anomaly(const TomlTable& anomaly, AnomalyRules& rules) {
+  anomaly.read("enabled", rules.enabled);
+  anomaly.read_choice("action", rules.action, kActions);
+  anomaly.read("escalate_after", rules.escalate_after);
+  anomaly.read("end_after", rules.end_after, 1s);
+  anomaly.read("open_for", rules.open_for, 10s);
+
+  const TomlTable burst = anomaly.table("burst");
+  read_anomaly_kind(burst, rules.burst);
+  burst.read_count("above", rules.burst.above, 1u, 1'000'000u);
+  burst.read("times", rules.burst.times, 1.0, 1000.0);
+  burst.read("learn", rules.burst.learn);
+
+  const TomlTable thrash = anomaly.table("thrash");
+  read_anomaly_kind(thrash, rules.thrash);
+  thrash.read_count("above", rules.thrash.above, 1u, 1000u);
+  thrash.read("within", rules.thrash.within, 1s);
+
+  const TomlTable error_spike = anomaly.table("error_spike");
+  read_anomaly_kind(error_spike, rules.error_spike);
+  error_spike.read("share", rules.error_spike.share, 0.0, 1.0);
+  error_spike.read_count("of", rules.error_spike.of, 2u, 64u);
+
+  const TomlTable off_hours = anomaly.table("off_hours");
+  read_anomaly_kind(off_hours, rules.off_hours);
+  read_hours(off_hours, rules.off_hours.hours);
+}
+
+void read_alerts(const TomlTable& alerts, AlertsConfig& config) {
+  alerts.read("webhook", config.webhook);
+  const std::string wrong = webhook_problem(config.webhook);
+  if (alerts.has("webhook") && !wrong.empty()) {
+    alerts.complain("webhook", "alerts.webhook: " + wrong);
+  }
+  alerts.read("extra_ca", config.extra_ca);
+  alerts.read("command", config.command);
+  alerts.read("kinds", config.kinds, [](std::string_view kind) -> std::string {
+    const std::vector<std::string> known = AlertsConfig{}.kinds;
+    if (std::find(known.begin(), known.end(), kind) != known.end()) return {};
+    return in_quotes(kind) + " is not one of " +
+           one_of(std::vector<std::string_view>(known.begin(), known.end()));
+  });
+  alerts.read("slow_open", config.slow_open, 1s);
+  alerts.read("repeat", config.repeat);
+  alerts.read_count("max_per_hour", config.max_per_hour, 1u, 100000u);
+  alerts.read("give_up", config.give_up, 1s);
+  alerts.read("timeout", config.timeout, 100ms);
+  if (config.timeout > kLongestAlertTry && alerts.has("timeout")) {
+    alerts.complain("timeout", "alerts.timeout must not be longer than 20s");
+  }
+  if (config.give_up <= config.repeat && (alerts.has("give_up") || alerts.has("repeat"))) {
+    alerts.complain("give_up", "alerts.give_up must be longer than repeat");
   }
 }
 
@@ -206,6 +297,8 @@ void read_sections(TomlDocument& document, Config& config, Policy& base) {
   read_log(root.table("log"), config.log);
   read_jobs(root.table("jobs"), config.jobs);
   read_budget(root.table("budget"), config.budget);
+  read_anomaly(root.table("anomaly"), config.anomaly);
+  read_alerts(root.table("alerts"), config.alerts);
   read_base_policy(root.table("defaults"), base);
   document.finish();
 }

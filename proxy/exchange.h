@@ -19,7 +19,9 @@
 #include "proxy/net/dialer.h"
 #include "proxy/net/stream.h"
 #include "proxy/origin_pool.h"
+#include "proxy/own_time.h"
 #include "proxy/refusal.h"
+#include "proxy/robots/robots_desk.h"
 #include "proxy/tls/mint.h"
 #include "proxy/tls/origin_side.h"
 #include "proxy/users.h"
@@ -60,6 +62,8 @@ class Exchange final : public Stream::Handler, public Asker {
   bool is_tunnel() const { return tunnel_; }
   bool body_free() const { return body_free_; }
   bool head_sent() const { return head_sent_; }
+  // The client has some of a response, and more must follow.
+  bool is_answering() const { return phase_ == Phase::open && response_begun_; }
 
   // The request, as it is read. Nothing is sent before flush_request(), so a head and the body
   // that came with it leave together.
@@ -84,6 +88,8 @@ class Exchange final : public Stream::Handler, public Asker {
   // one to where CONNECT went.
   SslPtr accept_tls();
   void go_inside(bool secure);
+  // Every request is one to that place, as if in a tunnel to it.
+  void start_inside(Inside place) { inside_ = std::make_unique<Inside>(std::move(place)); }
   const std::string& host() const { return target_.host; }
 
   std::unique_ptr<OriginConn> take_origin() { return std::move(origin_); }
@@ -91,6 +97,8 @@ class Exchange final : public Stream::Handler, public Asker {
   void log_tunnel(std::uint64_t from_client, std::uint64_t from_origin);
 
  private:
+  static constexpr Duration kUnlimited = 365 * 24h;  // something else will end it
+
   void on_ready() override;  // of the origin
   void on_admission(Admission admission) override;
   void on_durable() override;
@@ -105,9 +113,13 @@ class Exchange final : public Stream::Handler, public Asker {
   void fail_handshake(Io how);
   std::string origin_key() const;
   void admit(const Head& head);
+  void ask_leave();
+  bool note_robots(const Head& head, const Journey& who);
   bool check_user(const Head& head);
   std::optional<Refusal> objection(const Head& head) const;
+  bool settle_here(const Head& head);
   void answer_locally(const Head& head);
+  void take_resting();
   void find_origin(bool fresh);
   void on_connected(Connected connected);
   bool is_stale() const;
@@ -115,14 +127,18 @@ class Exchange final : public Stream::Handler, public Asker {
   bool send_again(const Judgement& judgement);
   void watch(std::string_view bytes);
   void wait_for_store(Judgement& judgement);
+  void end_hold();
+  void count_overhead(OwnTime& time);
   void on_origin_gone(bool cleanly);
   bool read_response(std::string_view& in);
   bool begin_response(const Head& head);
   bool splice_response();
   void finish_response(bool surplus);
   void refuse(Refusal refusal);
+  ReplyOptions reply_options();
   void respond(std::string_view reply, std::uint16_t status);
-  void fail_response();
+  void fail_response(std::string_view why = {});
+  void stop_waiting();
   void drop_origin();
   void progress(Duration wait);
   void write_log();
@@ -139,7 +155,6 @@ class Exchange final : public Stream::Handler, public Asker {
   ReplyFormat format_ = ReplyFormat::json;
   std::uint8_t client_minor_ = 1;
   bool tunnel_ = false;
-  bool upgrade_ = false;
   bool head_method_ = false;
   bool idempotent_ = false;
   bool body_free_ = false;
@@ -148,7 +163,9 @@ class Exchange final : public Stream::Handler, public Asker {
   bool body_sent_ = false;
   bool short_body_ = false;  // short enough to be kept
   bool keeps_body_ = false;  // in replay_, to send it again
+  bool personal_ = false;    // it authenticates the connection on which it goes
   std::string replay_;
+  std::string upgrade_;            // the protocols it offers; empty: none
   const std::uint64_t number_;     // of the client connection
   std::uint64_t client_hash_ = 0;  // of the client's address
 
@@ -168,17 +185,30 @@ class Exchange final : public Stream::Handler, public Asker {
   Permit permit_;
   Hold durable_;  // the store is writing what the answer taught
   Users::Handle user_check_;
+  RobotsDesk::Handle robots_;
+  struct RobotsQuestion {
+    std::string user_agent;
+    Inside place;
+    bool is_for_it = false;  // the request is for robots.txt itself
+  };
+  std::unique_ptr<RobotsQuestion> robots_question_;  // null: its answer is known, or nobody minds
   DialHandle dial_;
   std::unique_ptr<OriginConn> origin_;
+  std::unique_ptr<OriginConn> own_;  // rests; its authentication is this client's
   std::unique_ptr<Pipe> pipe_;
   std::string early_;  // bytes behind a 101
 
   // The response.
   BodyWatch watch_;
   Framing response_framing_ = Framing::none;
+  OwnTime own_time_;     // from the request's head to the first byte of the answer
+  OwnTime corked_time_;  // the same, of an answer that waits for the store
+  Instant held_since_{};
   bool heard_ = false;  // anything at all from the origin
   bool response_begun_ = false;
   bool close_client_ = false;
+  bool copies_ = false;        // there was no pipe to splice with
+  std::uint8_t interims_ = 0;  // 1xx so far
   AccessEntry entry_;
 };
 

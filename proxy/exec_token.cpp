@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <openssl/crypto.h>
-#include <openssl/rand.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,11 +9,11 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 
 #include "proxy/net/socket.h"
+#include "proxy/random_text.h"
 
 namespace sluice {
 namespace {
@@ -28,21 +27,10 @@ bool is_alphanumeric(std::string_view text) {
   });
 }
 
-std::string make_text() {
-  std::array<unsigned char, kSecretBytes> bytes{};
-  if (RAND_bytes(bytes.data(), bytes.size()) != 1) std::abort();
-  std::string text = "exec-";
-  for (const unsigned char byte : bytes) {
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
-}
-
 // Complete when it appears, and never in place of another one.
 bool make_file(const std::string& path) {
   const std::string draft = path + "." + std::to_string(getpid());
-  const std::string text = make_text() + "\n";
+  const std::string text = "exec-" + random_hex(kSecretBytes) + "\n";
   unlink(draft.c_str());
   const OwnedSocket file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   const bool written =

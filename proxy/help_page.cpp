@@ -1,6 +1,19 @@
 #include "proxy/help_page.h"
 
 namespace sluice {
+namespace {
+
+// Credentials travel under many names: one field too few in an echo harms nobody.
+bool may_be_secret(std::string_view name) {
+  std::string lower(name);
+  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+  for (const std::string_view part :
+       {"auth", "cookie", "credential", "key", "passw", "secret", "session", "signature", "token"})
+    if (lower.find(part) != std::string::npos) return true;
+  return false;
+}
+
+}  // namespace
 
 std::string help_page(std::string_view listen) {
   const std::string url = "http://" + std::string(listen);
@@ -23,25 +36,28 @@ std::string traced(const Head& request) {
       .append(1, static_cast<char>('0' + request.minor));
   out += "\r\n";
   for (const Field& field : request.fields) {
-    const bool secret = equals_ignoring_case(field.name, "authorization") ||
-                        equals_ignoring_case(field.name, "cookie") || is_hop_by_hop(field.id);
+    const bool secret = may_be_secret(field.name) || is_hop_by_hop(field.id);
     if (!secret) out.append(field.name).append(": ").append(field.value).append("\r\n");
   }
   return out + "\r\n";
 }
 
-std::string local_reply(std::string_view body, std::string_view type, bool head_only,
-                        std::string_view date, bool close) {
+std::string local_reply(std::string_view body, std::string_view type, const ReplyOptions& options) {
   std::string out = "HTTP/1.1 200 OK\r\n";
-  if (!body.empty()) out.append("Content-Type: ").append(type).append("\r\n");
-  out.append("Content-Length: ")
-      .append(std::to_string(body.size()))
-      .append("\r\nDate: ")
-      .append(date);
-  out += "\r\nCache-Control: no-store\r\n";
-  if (close) out += "Connection: close\r\n";
+  const auto add = [&](std::string_view name, std::string_view value) {
+    out.append(name).append(": ").append(value).append("\r\n");
+  };
+  if (!body.empty()) add("Content-Type", type);
+  add("Content-Length", std::to_string(body.size()));
+  add("Date", options.date);
+  add("Cache-Control", "no-store");
+  if (options.close) {
+    add("Connection", "close");
+  } else if (options.keep_alive_told) {
+    add("Connection", "keep-alive");
+  }
   out += "\r\n";
-  if (!head_only) out += body;
+  if (!options.head_only) out += body;
   return out;
 }
 

@@ -6,12 +6,12 @@
 #include <string_view>
 
 #include "proxy/http/head.h"
+#include "proxy/refusal.h"
 
 namespace sluice {
 
 std::string help_page(std::string_view listen);
 std::string traced(const Head& request);  // RFC 9110 §9.3.8: without what could be a secret
-std::string local_reply(std::string_view body, std::string_view type, bool head_only,
-                        std::string_view date, bool close);
+std::string local_reply(std::string_view body, std::string_view type, const ReplyOptions& options);
 
 }  // namespace sluice

@@ -17,6 +17,7 @@ struct Inside {
   std::uint16_t port = 443;
   std::string authority;  // as CONNECT wrote it
   bool secure = true;     // the client speaks TLS in there
+  bool ours = false;      // no tunnel: a client of our own, for robots.txt
 };
 
 struct InsideTarget {

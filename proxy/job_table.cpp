@@ -72,7 +72,10 @@ void JobTable::Pass::add_cost(std::int64_t micros) {
 }
 
 void JobTable::Pass::add_wait(Duration held) {
-  change([&](Entry& job) { job.state.waited += held; });
+  change([&](Entry& job) {
+    ++job.state.held;
+    job.state.waited += held;
+  });
 }
 
 void JobTable::Pass::refused() {

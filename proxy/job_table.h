@@ -62,8 +62,8 @@ class JobTable {
 
     void told(OutcomeKind kind, Instant now);
     void add_cost(std::int64_t micros);
-    void add_wait(Duration held);
-    void refused();  // by somebody else of ours, after this
+    void add_wait(Duration held);  // one more time that it was held
+    void refused();                // by somebody else of ours, after this
 
    private:
     friend class JobTable;

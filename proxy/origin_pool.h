@@ -1,5 +1,5 @@
 // Connections to origins: one class for a connection, one for those that rest between requests.
-// Belongs to one worker; nothing is shared. A resting connection on which anything happens is
+// Belongs to one worker; nothing is shared. A resting connection on which anything is said is
 // closed: bytes that nobody asked for must never answer somebody else.
 #pragma once
 
@@ -31,6 +31,7 @@ class OriginConn {
   const std::string key;  // "host:port"
   const Instant born;
   bool reused = false;
+  bool personal = false;  // authenticated for one client: no other may get it
 };
 
 struct PoolLimits {
@@ -40,7 +41,7 @@ struct PoolLimits {
   std::size_t total = 2048;
 };
 
-class OriginPool : Deadline::Handler {
+class OriginPool final : Deadline::Handler {
  public:
   OriginPool(event_base* base, PoolLimits limits);
 
@@ -52,7 +53,7 @@ class OriginPool : Deadline::Handler {
  private:
   struct Resting final : Stream::Handler {
     explicit Resting(OriginPool& p) : pool(p) {}
-    void on_ready() override { pool.remove(*this); }
+    void on_ready() override { pool.look_at(*this); }
 
     OriginPool& pool;
     std::unique_ptr<OriginConn> conn;
@@ -63,6 +64,7 @@ class OriginPool : Deadline::Handler {
     using is_transparent = void;
   };
 
+  void look_at(Resting& resting);
   void remove(Resting& resting);
   void on_deadline() override;
 

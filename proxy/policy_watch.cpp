@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,8 +14,9 @@
 namespace sluice {
 namespace {
 
-constexpr int kLookAgain = 500;  // ms: for a directory that is not there, and as a safety net
+constexpr int kLookAgain = 500;  // ms: whether the directory is there, and still the same one
 constexpr int kSettle = 50;      // ms without a change: editors write in several steps
+constexpr Duration kMostSettling = 500ms;  // then it is read all the same: somebody always writes
 constexpr unsigned kChanges = IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE |
                               IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF;
 
@@ -50,9 +52,17 @@ void PolicyWatch::reload() {
   [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
 }
 
+// Another directory in its place, behind a symbolic link or by a rename, sends no event.
 void PolicyWatch::watch_directory() {
-  if (watching_ || directory_.empty()) return;
-  watching_ = inotify_add_watch(inotify_.get(), directory_.c_str(), kChanges) >= 0;
+  if (directory_.empty()) return;
+  struct stat now {};
+  const bool there = stat(directory_.c_str(), &now) == 0;
+  if (watching_ && there && now.st_dev == device_ && now.st_ino == inode_) return;
+  if (watching_) inotify_rm_watch(inotify_.get(), watch_);
+  device_ = now.st_dev;
+  inode_ = now.st_ino;
+  watch_ = inotify_add_watch(inotify_.get(), directory_.c_str(), kChanges);
+  watching_ = watch_ >= 0;
   if (watching_) asked_ = true;  // what changed before the watch began
 }
 
@@ -65,7 +75,8 @@ bool PolicyWatch::read_changes() {
     changed = true;
     for (ssize_t at = 0; at < size;) {
       const auto* event = reinterpret_cast<const inotify_event*>(buffer + at);
-      if ((event->mask & (IN_IGNORED | IN_MOVE_SELF)) != 0) watching_ = false;
+      if (event->wd == watch_ && (event->mask & (IN_IGNORED | IN_MOVE_SELF)) != 0)
+        watching_ = false;
       at += static_cast<ssize_t>(sizeof(inotify_event) + event->len);
     }
   }
@@ -78,9 +89,10 @@ void PolicyWatch::run() {
   pollfd ready[] = {{inotify_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
   while (!ending_) {
     watch_directory();
-    if (!asked_) poll(ready, 2, watching_ ? -1 : kLookAgain);
+    if (!asked_) poll(ready, 2, kLookAgain);
     if (!read_changes()) continue;
-    while (!ending_ && poll(ready, 1, kSettle) > 0) read_changes();
+    const Instant latest = monotonic_now() + kMostSettling;
+    while (!ending_ && monotonic_now() < latest && poll(ready, 1, kSettle) > 0) read_changes();
     if (!ending_) load();
   }
 }

@@ -3,6 +3,9 @@
 // events, and its last good version stays. A thread of its own.
 #pragma once
 
+#include <sys/types.h>
+
+#include <atomic>
 #include <string>
 #include <thread>
 
@@ -36,6 +39,9 @@ class PolicyWatch {
   std::atomic<bool> ending_{false};
   std::atomic<bool> asked_{false};
   bool watching_ = false;
+  int watch_ = -1;    // of the directory below
+  dev_t device_ = 0;  // which one is watched
+  ino_t inode_ = 0;
   std::thread thread_;  // last: it uses all of the above
 };
 

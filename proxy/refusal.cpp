@@ -119,7 +119,11 @@ std::string render(const Refusal& refusal, const ReplyOptions& options) {
   if (refusal.retry_after_s > 0) add("Retry-After", std::to_string(refusal.retry_after_s));
   if (refusal.hopeless) add("X-Should-Retry", "false");
   if (!refusal.challenge.empty()) add("Proxy-Authenticate", refusal.challenge);
-  if (options.close) add("Connection", "close");
+  if (options.close) {
+    add("Connection", "close");
+  } else if (options.keep_alive_told) {
+    add("Connection", "keep-alive");
+  }
   out += "\r\n";
   if (!options.head_only) out += body;
   return out;
@@ -134,6 +138,7 @@ std::string_view status_phrase(std::uint16_t status) {
     case 408: return "Request Timeout";
     case 413: return "Content Too Large";
     case 414: return "URI Too Long";
+    case 421: return "Misdirected Request";
     case 429: return "Too Many Requests";
     case 431: return "Request Header Fields Too Large";
     case 501: return "Not Implemented";

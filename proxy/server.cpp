@@ -12,6 +12,7 @@
 #include "proxy/clock.h"
 #include "proxy/service_manager.h"
 #include "proxy/signals.h"
+#include "proxy/zone_file.h"
 #include "store/open.h"
 
 namespace sluice {
@@ -49,12 +50,10 @@ Server::~Server() = default;
 
 Result<bool> Server::prepare() {
   if (const auto problem = resolve_table_problem(config_.proxy.resolve)) return Error{*problem};
-  if (config_.budget.daily > 0 || config_.budget.monthly > 0) {
-    return Error{
-        "[budget] is not enforced by this version: take budget.daily and budget.monthly out"};
-  }
   raise_descriptor_limit();
+  const UtcTime started = utc_now();
   if (const auto opened = open_memory(); !opened) return Error{opened.error()};
+  if (const auto opened = open_alerts(started); !opened) return Error{opened.error()};
   if (const auto opened = open_tls(); !opened) return Error{opened.error()};
   if (const auto ready = prepare_admin(); !ready) return ready;
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
@@ -86,7 +85,8 @@ Result<bool> Server::prepare() {
   }
   // NOLINTNEXTLINE(modernize-make-unique): it cannot be moved into its place
   shared_.reset(new Shared{config_, *access_, *governor_, emergency_, users_.get(),
-                           access_log_.get(), *tls_, make_pseudonym(), addresses_.front().text()});
+                           access_log_.get(), *tls_, robots_, make_pseudonym(),
+                           addresses_.front().text()});
   for (auto& mine : sockets)
     workers_.push_back(std::make_unique<Worker>(*shared_, std::move(mine)));
   return true;
@@ -101,13 +101,28 @@ Result<bool> Server::open_memory() {
     spdlog::warn("{}", opened->notice);
     store_->append({utc_now(), EventKind::store, {}, opened->notice}, {});
   }
+  auto budget_zone = load_zone(config_.budget.zone);
+  if (!budget_zone) return Error{"budget.zone: " + budget_zone.error()};
   PolicyLoad load = load_policies(loaded_.policies_dir, loaded_.base);
   for (const Diagnostic& problem : load.problems) spdlog::error("refused: {}", render(problem));
+  auto anomaly_zone = load_zone(config_.anomaly.off_hours.hours.zone);
+  if (!anomaly_zone) return Error{"anomaly.off_hours.zone: " + anomaly_zone.error()};
   governor_ = std::make_unique<Governor>(
       *store_, std::make_shared<const Rulebook>(std::move(load)),
       Governor::Options{.go_on_without_store = config_.store.on_failure == "local",
-                        .jobs = config_.jobs});
+                        .jobs = config_.jobs,
+                        .anomaly = config_.anomaly,
+                        .anomaly_zone = std::move(*anomaly_zone),
+                        .budget = config_.budget,
+                        .zone = std::move(*budget_zone)});
   watch_ = std::make_unique<PolicyWatch>(loaded_.policies_dir, loaded_.base, *governor_);
+  return true;
+}
+
+Result<bool> Server::open_alerts(UtcTime started) {
+  auto alerts = Alerts::make(config_.alerts, *store_, started);
+  if (!alerts) return Error{alerts.error()};
+  alerts_ = std::move(*alerts);
   return true;
 }
 
@@ -135,9 +150,14 @@ void Server::start_admin() {
   ProcessFacts facts;
   facts.started = utc_now();
   facts.clients = [this] { return shared_->clients.load(); };
+  if (alerts_) facts.alerts = &alerts_->tally();
   facts.stopped = [this] { return emergency_.in_force(); };
   facts.readiness = [this] {
-    return draining_ ? Readiness{false, "the proxy is stopping"} : Readiness{};
+    if (draining_) return Readiness{false, "the proxy is stopping"};
+    const Health store = store_->health();
+    // Without a store, hosts that are not known to be closed are refused.
+    if (!store.ok && config_.store.on_failure == "block") return Readiness{false, store.sentence};
+    return Readiness{};
   };
   source_ = std::make_unique<GovernorSource>(*governor_, loaded_.state_dir, std::move(facts));
   AdminOptions options;
@@ -193,6 +213,7 @@ void Server::run() {
   if (chosen && chosen->port != 0) {
     record_ = std::make_unique<DaemonRecord>(loaded_.state_dir, addresses_.front().text());
   }
+  if (alerts_) alerts_->start();
   start_admin();
   service_manager::ready(ready_line());
   steer(pulse);
@@ -201,15 +222,21 @@ void Server::run() {
   for (const auto& worker : workers_) worker->stop();
   for (const auto& worker : workers_) worker->join();
   emergency_.leave();
+  if (alerts_) alerts_->stop();
 }
 
 void Server::on_emergency(bool in_force) {
-  record_stop(*store_, in_force, emergency_.reason(), utc_now(), {});
-  if (!in_force) return spdlog::warn("the emergency stop is over");
+  if (in_force) {  // before anything that could take its time
+    for (const auto& worker : workers_) worker->cut_everything();
+  }
   const std::string why = emergency_.reason();
+  const Event event = stop_event(in_force, why, utc_now());
+  record_stop(*store_, in_force, event, {{}, [this, event](const Result<std::uint64_t>& kept) {
+                                           if (!kept && alerts_) alerts_->tell(event);
+                                         }});
+  if (!in_force) return spdlog::warn("the emergency stop is over");
   spdlog::error("emergency stop in force{}: nothing is forwarded until `sluice resume`",
                 why.empty() ? "" : " (" + why + ")");
-  for (const auto& worker : workers_) worker->cut_everything();
 }
 
 void Server::steer(Pulse& pulse) {

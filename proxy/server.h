@@ -12,6 +12,7 @@
 #include "proxy/access_log.h"
 #include "proxy/admin/governor_source.h"
 #include "proxy/admin/server.h"
+#include "proxy/alerts/alerts.h"
 #include "proxy/config_reader.h"
 #include "proxy/daemon_record.h"
 #include "proxy/governor/governor.h"
@@ -41,6 +42,7 @@ class Server {
   Result<bool> prepare();
   Result<bool> open_memory();
   Result<bool> open_tls();
+  Result<bool> open_alerts(UtcTime started);
   void on_emergency(bool in_force);
   Result<bool> prepare_admin();
   void start_admin();
@@ -56,11 +58,14 @@ class Server {
   std::unique_ptr<AccessRules> access_;
   std::unique_ptr<Users> users_;
   std::unique_ptr<AccessLog> access_log_;
+  std::unique_ptr<Alerts>
+      alerts_;  // null: off. Told by the store's last writes, so it goes after it
   std::unique_ptr<Store> store_;
   std::unique_ptr<Governor> governor_;
   std::unique_ptr<PolicyWatch> watch_;
   std::unique_ptr<Interception> tls_;
   std::unique_ptr<DaemonRecord> record_;
+  RobotsDesk robots_;
   std::unique_ptr<Shared> shared_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::atomic<bool> draining_{false};

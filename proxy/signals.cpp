@@ -17,6 +17,7 @@ sigset_t steering_signals() {
 
 void take_over_signals() {
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a file that may not grow is a failed write, not the end
   const sigset_t set = steering_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }

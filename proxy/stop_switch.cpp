@@ -93,11 +93,16 @@ Refusal StopSwitch::refusal() const {
   return out;
 }
 
-void record_stop(Store& store, bool in_force, const std::string& reason, UtcTime now,
-                 Completion done) {
-  Event event{now, EventKind::operator_act, "", "emergency stop: nothing is forwarded"};
-  if (!reason.empty()) event.text += " (" + reason + ")";
-  if (!in_force) event.text = "the emergency stop is over";
+Event stop_event(bool in_force, const std::string& reason, UtcTime now) {
+  if (!in_force) {
+    return {now, EventKind::operator_act, "", "the emergency stop is over", EventMark::ends};
+  }
+  const std::string why = reason.empty() ? "" : " (" + reason + ")";
+  return {now, EventKind::operator_act, "", "emergency stop: nothing is forwarded" + why,
+          EventMark::begins};
+}
+
+void record_stop(Store& store, bool in_force, const Event& event, Completion done) {
   append_once(store, "emergency-stop", in_force ? "in force" : "over", event, std::move(done));
 }
 

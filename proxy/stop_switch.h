@@ -45,8 +45,9 @@ class StopSwitch {
   std::thread thread_;
 };
 
+Event stop_event(bool in_force, const std::string& reason, UtcTime now);
+
 // One event for one stop and one for its end, however many processes see them.
-void record_stop(Store& store, bool in_force, const std::string& reason, UtcTime now,
-                 Completion done);
+void record_stop(Store& store, bool in_force, const Event& event, Completion done);
 
 }  // namespace sluice

@@ -1,12 +1,14 @@
 // Two connections joined: bytes go both ways unchanged until both directions have ended. Used for
 // CONNECT and after a 101. A direction with much to carry moves inside the kernel (splice), one
-// with little is copied through the worker's buffer. Half-closes are passed on.
+// with little is copied through the worker's buffer. Half-closes are passed on, and so are resets,
+// behind the last bytes that came before them.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string_view>
 
+#include "proxy/net/deadline.h"
 #include "proxy/net/pipe.h"
 #include "proxy/net/stream.h"
 #include "proxy/origin_pool.h"
@@ -15,7 +17,7 @@ namespace sluice {
 
 class Worker;
 
-class Tunnel final : Stream::Handler {
+class Tunnel final : Stream::Handler, Deadline::Handler {
  public:
   // Told of every move, and of the end, after which it may destroy the tunnel.
   class Owner {
@@ -40,20 +42,28 @@ class Tunnel final : Stream::Handler {
     Stream& to;
     std::unique_ptr<Pipe> pipe{};
     int full_reads = 0;  // in a row: a sign of bulk
-    bool ended = false;  // `from` sends no more, and `to` was told
+    bool ended = false;  // `from` sends no more; `to` was told if that was a clean end
+    bool cut = false;    // it was none
+    bool deaf = false;   // `to` takes no more: what still comes is thrown away
     std::uint64_t total = 0;
   };
-  enum class Went { on, idle, broken };
+  enum class Went { on, idle };
 
   void on_ready() override;
+  void on_deadline() override { on_ready(); }
   Went move(Direction& direction, std::size_t& budget);
   Went copy(Direction& direction, std::size_t& budget);
   Went splice(Direction& direction, std::size_t& budget);
+  Went discard(Direction& direction, std::size_t& budget);
+  Went end(Direction& direction, Io how);
+  void give_up_on(Direction& direction);
+  bool finish();
   void drop_pipe(Direction& direction);
 
   Worker& worker_;
   Owner& owner_;
   std::unique_ptr<OriginConn> origin_;
+  Deadline delivery_;  // of the last bytes before a reset
   Direction up_, down_;
 };
 

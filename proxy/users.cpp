@@ -234,16 +234,6 @@ struct Users::Shared {
   std::thread thread;
 };
 
-Users::Handle& Users::Handle::operator=(Handle&& other) noexcept {
-  reset();
-  callback_ = std::move(other.callback_);
-  return *this;
-}
-
-void Users::Handle::reset() {
-  if (const auto callback = std::exchange(callback_, nullptr)) *callback = nullptr;
-}
-
 Users::Users(UserHashes hashes) : shared_(std::make_unique<Shared>(std::move(hashes))) {}
 Users::~Users() = default;
 

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "proxy/callback_handle.h"
 #include "proxy/proxy_authorization.h"
 
 namespace sluice {
@@ -36,19 +37,7 @@ class Users {
   using Callback = std::function<void(Answer)>;
   using Post = std::function<void(std::function<void()>)>;  // runs it on the caller's loop
 
-  // Dropping it drops the callback. Belongs to the loop that asked.
-  class [[nodiscard]] Handle {
-   public:
-    Handle() = default;
-    explicit Handle(std::shared_ptr<Callback> callback) : callback_(std::move(callback)) {}
-    Handle(Handle&&) = default;
-    Handle& operator=(Handle&& other) noexcept;
-    ~Handle() { reset(); }
-    void reset();
-
-   private:
-    std::shared_ptr<Callback> callback_;
-  };
+  using Handle = CallbackHandle<Callback>;
 
   explicit Users(UserHashes hashes);
   ~Users();  // checks still waiting are dropped without a callback

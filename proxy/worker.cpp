@@ -16,6 +16,7 @@ namespace {
 constexpr std::size_t kScratch = 128 * 1024;
 constexpr int kAcceptsAtOnce = 64;
 constexpr timeval kAcceptPause{0, 100'000};
+constexpr Duration kComplainEvery = 10s;
 
 // Each loop belongs to one thread, so libevent needs no locks.
 event_base* make_base() {
@@ -40,7 +41,6 @@ Worker::Worker(Shared& shared, std::vector<OwnedSocket> listeners)
               [&shared](const Address& address) { return shared.access.destination(address); }),
       pool_(base_.get(), PoolLimits{.idle = shared.config.proxy.timeouts.idle}),
       scratch_(kScratch),
-      via_("1.1 " + shared.pseudonym),
       wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   burial_.reset(event_new(base(), -1, 0, calls<&Worker::dig>(), this));
   accept_again_.reset(event_new(base(), -1, 0, calls<&Worker::resume_accepting>(), this));
@@ -62,6 +62,7 @@ Worker::Worker(Shared& shared, std::vector<OwnedSocket> listeners)
 }
 
 Worker::~Worker() {
+  robots_fetches_.clear();
   clients_.clear();
   buried_clients_.clear();
   buried_origins_.clear();
@@ -133,8 +134,13 @@ void Worker::accept(Listener& listener) {
       continue;
     }
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
-      spdlog::warn("no more connections can be accepted for now: {}", std::strerror(errno));
+      const int why = errno;
+      if (const Instant now = monotonic_now(); now >= complain_again_) {
+        complain_again_ = now + kComplainEvery;
+        spdlog::warn("no more connections can be accepted for now: {}", std::strerror(why));
+      }
       pause_accepting();
+      return;
     }
     if (errno != ECONNABORTED && errno != EINTR) return;
   }
@@ -150,6 +156,7 @@ void Worker::welcome(OwnedSocket socket, const Address& peer) {
                           {},
                           1,
                           {}};
+    shared_.governor.tally().refused(refusal.reason);
     const std::string reply = render(refusal, {ReplyFormat::json, false, true, date()});
     [[maybe_unused]] const auto sent = send(socket.get(), reply.data(), reply.size(), MSG_NOSIGNAL);
     shutdown(socket.get(), SHUT_WR);
@@ -158,6 +165,25 @@ void Worker::welcome(OwnedSocket socket, const Address& peer) {
   ClientConn& conn =
       clients_.emplace_back(*this, std::move(socket), peer, shared_.access.client_allowed(peer));
   conn.self = std::prev(clients_.end());
+}
+
+void Worker::serve_inside(OwnedSocket socket, Inside place) {
+  shared_.clients.fetch_add(1);
+  ClientConn& conn = clients_.emplace_back(*this, std::move(socket), std::move(place));
+  conn.self = std::prev(clients_.end());
+}
+
+void Worker::fetch_robots(const std::string& origin, Inside place) {
+  RobotsFetch* fetch =
+      robots_fetches_.emplace_back(std::make_unique<RobotsFetch>(*this, std::move(place))).get();
+  fetch->start([this, origin, fetch](RobotsFile file, Duration keep) {
+    const Instant now = monotonic_now();
+    spdlog::debug("robots.txt of {} is known for {} s", origin, keep / 1s);
+    shared_.robots.learned(origin, std::move(file), now, now + keep);
+    post([this, fetch] {
+      std::erase_if(robots_fetches_, [fetch](const auto& one) { return one.get() == fetch; });
+    });
+  });
 }
 
 void Worker::pause_accepting() {

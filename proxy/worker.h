@@ -28,6 +28,8 @@
 #include "proxy/net/resolver.h"
 #include "proxy/origin_pool.h"
 #include "proxy/owned.h"
+#include "proxy/robots/robots_desk.h"
+#include "proxy/robots/robots_fetch.h"
 #include "proxy/stop_switch.h"
 #include "proxy/tls/interception.h"
 #include "proxy/tls/layer.h"
@@ -43,6 +45,7 @@ struct Shared {
   Users* users;           // null: nobody is asked
   AccessLog* access_log;  // null: off
   Interception& tls;
+  RobotsDesk& robots;
   std::string pseudonym;  // our name in Via, unlike any other instance's
   std::string listen;     // the first address, for the help page
   std::atomic<std::size_t> clients{0};
@@ -68,12 +71,12 @@ class Worker final : public Mailbox {
   bool connect_port_allowed(std::uint16_t port) const;
   const AccessRules& access() const { return shared_.access; }
   Governor& governor() { return shared_.governor; }
+  Tally& tally() { return shared_.governor.tally(); }
   const StopSwitch& emergency() const { return shared_.emergency; }
   Users* users() { return shared_.users; }
   AccessLog* access_log() { return shared_.access_log; }
   std::uint64_t next_id() { return shared_.next_id.fetch_add(1, std::memory_order_relaxed); }
   std::string_view pseudonym() const { return shared_.pseudonym; }
-  std::string_view via() const { return via_; }
   std::string_view listen() const { return shared_.listen; }
   std::string_view date();  // for a Date field, made anew each second
   bool draining() const { return draining_; }
@@ -84,7 +87,10 @@ class Worker final : public Mailbox {
   OriginPool& pool() { return pool_; }
   PipeStock& pipes() { return pipes_; }
   Connector& connector() { return connector_; }
-  void post(std::function<void()> task) override;  // any thread
+  RobotsDesk& robots() { return shared_.robots; }
+  void fetch_robots(const std::string& origin, Inside place);  // the desk is told
+  void serve_inside(OwnedSocket socket, Inside place);         // a client of our own
+  void post(std::function<void()> task) override;              // any thread
 
   // Shared by all connections of the thread: good until the next read.
   std::span<char> scratch() { return scratch_; }
@@ -121,15 +127,16 @@ class Worker final : public Mailbox {
   PipeStock pipes_;
   std::vector<char> scratch_;
   Gather to_origin_, to_client_;
-  std::string via_;
   std::string date_;
   std::int64_t date_second_ = 0;
   bool draining_ = false;
   bool digging_ = false;
+  Instant complain_again_{};  // about a lack of descriptors
   std::atomic<bool> idle_{false};
   std::vector<Listener> listeners_;
   std::list<ClientConn> clients_;
   std::list<ClientConn> buried_clients_;
+  std::vector<std::unique_ptr<RobotsFetch>> robots_fetches_;
   std::vector<std::unique_ptr<OriginConn>> buried_origins_;
   Owned<event, event_free> burial_, wake_, accept_again_;
   OwnedSocket wake_fd_;

@@ -80,7 +80,8 @@ std::optional<KeyOrder> key_order(std::string_view path) {
 }
 
 bool takes_orders(std::string_view path) {
-  return path == "/api/stop" || path == "/api/resume" || key_order(path);
+  return path == "/api/stop" || path == "/api/resume" || path == "/api/alerts/test" ||
+         key_order(path);
 }
 
 AdminReply outcome(const Result<std::string>& result) {
@@ -108,10 +109,17 @@ std::optional<AdminReply> AdminApi::order(const AdminRequest& request, Later lat
     source_.stop(std::move(body->reason), done);
   } else if (request.path == "/api/resume") {
     source_.resume(done);
-  } else if (auto about = key_order(request.path); about->verb == "open") {
-    source_.open(std::move(about->key), body->length, std::move(body->reason), done);
+  } else if (request.path == "/api/alerts/test") {
+    source_.test_alert(done);
   } else {
-    source_.close(std::move(about->key), done);
+    const auto about = key_order(request.path);
+    auto key = source_.order_key(about->key);
+    if (!key) return admin_error(400, key.error());
+    if (about->verb == "open") {
+      source_.open(std::move(*key), body->length, std::move(body->reason), done);
+    } else {
+      source_.close(std::move(*key), done);
+    }
   }
   return std::nullopt;
 }
@@ -152,8 +160,8 @@ AdminReply AdminApi::metrics() {
 }
 
 AdminReply AdminApi::status() {
-  const Totals totals = source_.totals();
   const std::vector<KeyRow>& rows = table_.rows();
+  const Totals totals = source_.totals();  // after the rows: what goes on is summed up over them
   const auto count = [&](KeyFilter filter) {
     return std::count_if(rows.begin(), rows.end(),
                          [&](const KeyRow& row) { return passes(row, filter); });
@@ -172,7 +180,8 @@ AdminReply AdminApi::status() {
   out["held"] = totals.held;
   out["outcomes"] = counts_json(totals.outcomes);
   out["refusals"] = Json::object();
-  for (const Refused& refused : totals.refusals) out["refusals"][refused.reason] = refused.count;
+  for (const Refused& refused : totals.refusals)
+    if (refused.count > 0) out["refusals"][refused.reason] = refused.count;
   out["keys"] = {{"all", rows.size()},
                  {"open", count(KeyFilter::open)},
                  {"half-open", count(KeyFilter::half_open)},
@@ -188,7 +197,10 @@ AdminReply AdminApi::status() {
   out["store"] = {{"ok", health.ok && table_.problem().empty()},
                   {"sentence", health.ok ? table_.problem() : health.sentence},
                   {"failures", totals.store_failures}};
-  out["alerts"] = {{"sent", totals.alerts_sent}, {"failed", totals.alerts_failed}};
+  out["alerts"] = {{"sent", totals.alerts_sent},
+                   {"failed", totals.alerts_failed},
+                   {"dropped", totals.alerts_dropped},
+                   {"waiting", totals.alerts_waiting}};
   return json_reply(out);
 }
 
@@ -253,7 +265,8 @@ AdminReply AdminApi::events(const AdminRequest& request) {
 
 void AdminApi::each_minute() {
   table_.expire();
-  history_.sample(table_.rows(), source_.totals());
+  const std::vector<KeyRow>& rows = table_.rows();
+  history_.sample(rows, source_.totals());
 }
 
 std::uint64_t stream_start(const AdminRequest& request, std::uint64_t last) {

@@ -8,8 +8,11 @@
 
 #include "policy/breaker.h"
 #include "policy/sentence.h"
+#include "policy/state_key.h"
 #include "policy/units.h"
 #include "proxy/clock.h"
+#include "proxy/cost_report.h"
+#include "proxy/known_keys.h"
 #include "proxy/stop_file.h"
 
 namespace sluice {
@@ -19,19 +22,6 @@ constexpr int kAttempts = 16;  // against other writers of the same key
 
 UtcTime in_utc(Instant at, const ClockPair& now) {
   return at == Instant{} ? UtcTime{} : now.utc + (at - now.mono);
-}
-
-void add(Counts& sum, const Counts& more) {
-  sum.success += more.success;
-  sum.neutral += more.neutral;
-  sum.rate_limited += more.rate_limited;
-  sum.anti_bot += more.anti_bot;
-  sum.server_error += more.server_error;
-  sum.network += more.network;
-  sum.local += more.local;
-  sum.refused += more.refused;
-  sum.trips += more.trips;
-  sum.junk += more.junk;
 }
 
 // The gate knows better, where there is one.
@@ -45,6 +35,15 @@ Gate::View view_of(const std::shared_ptr<Gate>& gate, const HostState& stored,
 
 const HostState& newer(const HostState& in_use, const HostState& stored) {
   return stored.version > in_use.version ? stored : in_use;
+}
+
+double in_money(Micros amount) { return static_cast<double>(amount) / 1e6; }
+
+void add_period(Budget& budget, const TermReport& term, const BudgetConfig& config) {
+  if (term.limit == 0) return;
+  budget.periods.push_back({term.word, in_money(term.limit), in_money(term.spent),
+                            in_money(term.reserved()), config.alert_at, config.stop_at,
+                            term.span.to});
 }
 
 // Since when the file has been there; UtcTime{}: it cannot be told.
@@ -72,9 +71,25 @@ Totals GovernorSource::totals() {
   totals.started = facts_.started;
   totals.clients = facts_.clients();
   totals.stop = stop_state();
-  totals.outcomes = counted_.outcomes;
+  const Tally::Sums sums = governor_.tally().sums();
+  totals.outcomes = sums.outcomes;
+  totals.hold = sums.hold;
+  totals.overhead = sums.overhead;
+  for (std::size_t i = 0; i < Tally::kReasons.size(); ++i)
+    totals.refusals.push_back({std::string(Tally::kReasons[i]), sums.refused[i]});
+  totals.store_failures = store_.health().failures;
   totals.in_flight = counted_.in_flight;
   totals.held = counted_.held;
+  const auto begun = governor_.anomalies().begun();
+  for (std::size_t i = 0; i < kAnomalyKinds; ++i) {
+    totals.anomalies.push_back({std::string(anomaly_word(static_cast<AnomalyKind>(i))), begun[i]});
+  }
+  if (facts_.alerts != nullptr) {
+    totals.alerts_sent = facts_.alerts->sent;
+    totals.alerts_failed = facts_.alerts->failed;
+    totals.alerts_dropped = facts_.alerts->dropped;
+    totals.alerts_waiting = facts_.alerts->waiting;
+  }
   return totals;
 }
 
@@ -82,19 +97,19 @@ Totals GovernorSource::totals() {
 // written to the store since the gate last looked.
 KeyRow GovernorSource::row_of(std::string key, const HostState& stored, const ClockPair& now) {
   KeyRow row;
-  const auto gate = governor_.gates().find(key);
-  const Gate::View view = view_of(gate, stored, now);
-  const HostState& state = newer(view.state, stored);
+  Gate::Glance here;
+  if (const auto gate = governor_.gates().find(key)) here = gate->glance(now.mono);
+  row.in_flight = static_cast<std::uint32_t>(here.in_flight);
+  row.held = static_cast<std::uint32_t>(here.held);
+  row.policy = here.policy.empty() ? policy_of(*governor_.rules(), key).name : here.policy;
+  if (stored.version > here.version) here = Gate::glance_at(stored, now.mono);
   row.key = std::move(key);
-  row.policy = view.policy;
-  row.phase = phase_at(state, now.mono);
-  row.cause = state.cause;
-  row.until = row.phase == Phase::open ? in_utc(state.until, now) : UtcTime{};
-  row.level = std::max(state.level, state.antibot_level);
-  row.delay = usual_delay(state.pace);
-  row.in_flight = static_cast<std::uint32_t>(view.in_flight);
-  row.held = static_cast<std::uint32_t>(view.held);
-  row.counts = state.counts;
+  row.phase = here.phase;
+  row.cause = here.cause;
+  row.until = in_utc(here.until, now);
+  row.level = here.level;
+  row.delay = here.delay;
+  row.counts = here.counts;
   return row;
 }
 
@@ -113,7 +128,6 @@ Result<KeyPage> GovernorSource::keys(std::string_view after, std::size_t limit) 
 void GovernorSource::sum_up(const std::vector<KeyRow>& rows, bool first, bool last) {
   if (first) counting_ = {};
   for (const KeyRow& row : rows) {
-    add(counting_.outcomes, row.counts);
     counting_.in_flight += row.in_flight;
     counting_.held += row.held;
   }
@@ -124,9 +138,10 @@ std::optional<KeyDetail> GovernorSource::key(std::string_view key) {
   const ClockPair now = clock_now();
   const auto gate = governor_.gates().find(key);
   const auto loaded = load_host(store_, key, now, governor_.rules()->longest_cooldown());
-  if (!gate && (!loaded || loaded->state.version == 0)) return std::nullopt;
   const HostState stored = loaded ? loaded->state : HostState{};
   const Gate::View view = view_of(gate, stored, now);
+  // A gate that nobody has been through stands above others.
+  if (view.policy.empty() && stored.version == 0) return std::nullopt;
   const HostState& state = newer(view.state, stored);
   KeyDetail detail;
   detail.row = row_of(std::string(key), stored, now);
@@ -138,6 +153,49 @@ std::optional<KeyDetail> GovernorSource::key(std::string_view key) {
   detail.pace = view.pace;
   detail.observed_only = view.observed;
   return detail;
+}
+
+std::vector<Anomaly> GovernorSource::anomalies() {
+  std::vector<Anomaly> out;
+  for (NotedAnomaly& one : governor_.anomalies().listed()) {
+    out.push_back({std::string(anomaly_word(one.kind)), std::move(one.key), std::move(one.sentence),
+                   std::string(action_word(one.action)), one.since, one.ended});
+  }
+  return out;
+}
+
+// One that cannot be read is shown as none: store_health() says why.
+Budget GovernorSource::budget() {
+  const Governor::Options& options = governor_.options();
+  Budget budget;
+  budget.currency = options.budget.currency;
+  const auto report = cost_report(store_, options.budget, options.zone, utc_now());
+  if (!report) return budget;
+  add_period(budget, report->day, options.budget);
+  add_period(budget, report->month, options.budget);
+  for (const SpenderReport& line : report->spenders)
+    if (line.requests_today > 0)
+      budget.lines.push_back({line.kind, line.name, in_money(line.today), line.requests_today});
+  std::stable_sort(budget.lines.begin(), budget.lines.end(),
+                   [](const BudgetLine& a, const BudgetLine& b) { return a.spent > b.spent; });
+  return budget;
+}
+
+std::vector<Job> GovernorSource::jobs() {
+  std::vector<Job> jobs;
+  for (JobRow& row : governor_.jobs().rows()) {
+    Job& job = jobs.emplace_back();
+    job.name = std::move(row.name);
+    job.requests = row.state.requests;
+    job.max_requests = row.rules.max_requests;
+    job.in_flight = row.in_flight;
+    job.max_concurrency = row.rules.max_concurrency;
+    job.failures = row.state.failures;
+    job.failures_in_a_row = row.state.failures_in_a_row;
+    job.failed = row.state.failed;
+    job.spent = in_money(row.state.cost);
+  }
+  return jobs;
 }
 
 std::vector<PolicyProblem> GovernorSource::policy_problems() {
@@ -156,27 +214,6 @@ Result<std::vector<StoredEvent>> GovernorSource::events(std::uint64_t after, std
 void GovernorSource::tell(std::string key, std::string text) {
   store_.append({utc_now(), EventKind::operator_act, std::move(key), std::move(text)},
                 {{}, [](const Result<std::uint64_t>&) {}});
-}
-
-// DESIGN §1: a bare host name means every key of that host. Those have their port or credential
-// behind it.
-Result<std::vector<std::string>> GovernorSource::meant_by(const std::string& key) {
-  std::vector<std::string> out;
-  if (this->key(key)) out.push_back(key);
-  if (key.find_first_of(":#/") != std::string::npos) return out;
-  const ClockPair now = clock_now();
-  std::string after = key;
-  while (true) {
-    const auto page = list_hosts(store_, after, kMaxPageEntries, now, {});
-    if (!page) return Error{page.error()};
-    for (const ListedHost& host : page->hosts) {
-      if (!host.key.starts_with(key)) return out;
-      const char next = host.key[key.size()];
-      if (next == ':' || next == '#') out.push_back(host.key);
-    }
-    if (!page->more) return out;
-    after = page->hosts.back().key;
-  }
 }
 
 // Read, change, write if nobody else did; else again. Runs on the store's thread after the first.
@@ -233,11 +270,32 @@ void GovernorSource::change_all(const std::vector<std::string>& keys, const Chan
   }
 }
 
+Result<std::string> GovernorSource::order_key(const std::string& named) {
+  auto key = read_key(named);
+  if (!key) return key;
+  if (key->size() > kMaxKeySize - kHostPrefix.size()) return Error{"the key is too long"};
+  const auto known = stored_keys(*key);
+  const auto shared = shared_key(*governor_.rules(), *key);
+  if (shared && known && known->empty())
+    return Error{*key + " has no state of its own, it is under one with all hosts of its policy: " +
+                 *shared};
+  return key;
+}
+
+// DESIGN §1: a bare host name means every key of that host.
+Result<std::vector<std::string>> GovernorSource::stored_keys(const std::string& key) {
+  auto known = find_keys(store_, key, clock_now(), governor_.rules()->longest_cooldown());
+  if (!known) return Error{known.error()};
+  std::vector<std::string> out;
+  for (KnownKey& one : *known) out.push_back(std::move(one.key));
+  return out;
+}
+
 void GovernorSource::open(std::string key, Duration length, std::string reason, Done done) {
-  if (key.size() > kMaxKeySize - kHostPrefix.size()) return done(Error{"the key is too long"});
-  auto keys = meant_by(key);
+  auto keys = stored_keys(key);
   if (!keys) return done(Error{keys.error()});
-  if (keys->empty()) keys->push_back(std::move(key));  // before its first request
+  // Itself in any case: it answers for the keys of its host that nobody has asked about yet.
+  if (keys->empty() || keys->front() != key) keys->insert(keys->begin(), std::move(key));
   const std::string said = "is shut for " + format_duration(length) + " by an operator" +
                            (reason.empty() ? "" : ": " + reason);
   change_all(
@@ -249,7 +307,7 @@ void GovernorSource::open(std::string key, Duration length, std::string reason, 
 }
 
 void GovernorSource::close(std::string key, Done done) {
-  auto keys = meant_by(key);
+  const auto keys = stored_keys(key);
   if (!keys) return done(Error{keys.error()});
   if (keys->empty()) return done(Error{"nothing is known about " + key});
   change_all(
@@ -277,6 +335,22 @@ void GovernorSource::resume(Done done) {
   if (!removed) return done(Error{removed.error()});
   done(std::string(*removed ? "the emergency stop is over, by an operator"
                             : "there was no emergency stop"));
+}
+
+// An event like any other that is told, so that it takes the whole way.
+void GovernorSource::test_alert(Done done) {
+  if (facts_.alerts == nullptr) {
+    return done(Error{"there is nobody to tell: neither alerts.webhook nor alerts.command is set"});
+  }
+  store_.append({utc_now(),
+                 EventKind::alert,
+                 {},
+                 "a test alert, asked for by an operator",
+                 EventMark::begins},
+                {{}, [done](const Result<std::uint64_t>& kept) {
+                   if (!kept) return done(Error{kept.error()});
+                   done(std::string("a test alert is on its way"));
+                 }});
 }
 
 }  // namespace sluice

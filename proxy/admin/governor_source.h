@@ -10,6 +10,7 @@
 #include <string>
 
 #include "proxy/admin/source.h"
+#include "proxy/alerts/channel.h"
 #include "proxy/governor/governor.h"
 #include "store/clock_pair.h"
 #include "store/hosts.h"
@@ -21,7 +22,8 @@ struct ProcessFacts {
   UtcTime started{};
   std::function<Readiness()> readiness;
   std::function<std::uint64_t()> clients;
-  std::function<bool()> stopped;  // as the workers have it
+  std::function<bool()> stopped;       // as the workers have it
+  const AlertTally* alerts = nullptr;  // null: off
 };
 
 class GovernorSource : public AdminSource {
@@ -33,24 +35,26 @@ class GovernorSource : public AdminSource {
   Totals totals() override;
   Result<KeyPage> keys(std::string_view after, std::size_t limit) override;
   std::optional<KeyDetail> key(std::string_view key) override;
-  Budget budget() override { return {}; }
-  std::vector<Anomaly> anomalies() override { return {}; }
-  std::vector<Job> jobs() override { return {}; }
+  Budget budget() override;
+  std::vector<Anomaly> anomalies() override;
+  std::vector<Job> jobs() override;
   std::vector<PolicyProblem> policy_problems() override;
   Health store_health() override { return store_.health(); }
   Result<std::vector<StoredEvent>> events(std::uint64_t after, std::size_t limit) override;
 
+  Result<std::string> order_key(const std::string& named) override;
   void open(std::string key, Duration length, std::string reason, Done done) override;
   void close(std::string key, Done done) override;
   void stop(std::string reason, Done done) override;
   void resume(Done done) override;
+  void test_alert(Done done) override;
 
  private:
   using Change = std::function<HostState(HostState, Instant now)>;
   KeyRow row_of(std::string key, const HostState& stored, const ClockPair& now);
   StopState stop_state();
   void sum_up(const std::vector<KeyRow>& rows, bool first, bool last);
-  Result<std::vector<std::string>> meant_by(const std::string& key);
+  Result<std::vector<std::string>> stored_keys(const std::string& key);
   void change(const std::string& key, const Change& change, const std::string& said,
               const Done& done, int attempts);
   void change_all(const std::vector<std::string>& keys, const Change& change,
@@ -63,7 +67,6 @@ class GovernorSource : public AdminSource {
   const ProcessFacts facts_;
   // Of all keys: added up page by page, and told when the last one has been read.
   struct Sums {
-    Counts outcomes;
     std::uint64_t in_flight = 0, held = 0;
   };
   Sums counting_, counted_;

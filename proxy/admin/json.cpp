@@ -108,9 +108,14 @@ Json anomaly_json(const Anomaly& anomaly) {
 }
 
 Json job_json(const Job& job) {
-  return {{"name", job.name},           {"requests", job.requests},
-          {"in_flight", job.in_flight}, {"max_requests", job.max_requests},
-          {"failed", job.failed},       {"failures_in_a_row", job.failures_in_a_row},
+  return {{"name", job.name},
+          {"requests", job.requests},
+          {"max_requests", job.max_requests},
+          {"in_flight", job.in_flight},
+          {"max_concurrency", job.max_concurrency},
+          {"failures", job.failures},
+          {"failures_in_a_row", job.failures_in_a_row},
+          {"failed", job.failed},
           {"spent", job.spent}};
 }
 

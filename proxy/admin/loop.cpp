@@ -14,6 +14,7 @@ namespace {
 
 constexpr timeval kFollowEvery{0, 250'000};
 constexpr timeval kAtOnce{0, 0};
+constexpr timeval kAcceptPause{0, 100'000};
 constexpr int kAcceptsAtOnce = 16;
 
 event_base* make_base() {
@@ -58,6 +59,7 @@ AdminLoop::AdminLoop(AdminSource& source, std::string token, std::vector<AdminLi
   wake_.reset(event_new(base(), wake_fd_.get(), EV_READ | EV_PERSIST,
                         calls<&AdminLoop::run_posted>(), this));
   burial_.reset(event_new(base(), -1, 0, calls<&AdminLoop::dig>(), this));
+  accept_again_.reset(event_new(base(), -1, 0, calls<&AdminLoop::resume_accepting>(), this));
   follow_.reset(event_new(base(), -1, 0, calls<&AdminLoop::follow>(), this));
   minute_.reset(event_new(base(), -1, 0, calls<&AdminLoop::each_minute>(), this));
   event_add(wake_.get(), nullptr);
@@ -96,11 +98,23 @@ void AdminLoop::accept(Listener& listener) {
                                &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) {
       if (errno == ECONNABORTED || errno == EINTR) continue;
+      // The listener would stay ready and the loop would spin.
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+        pause_accepting();
       return;
     }
     const Address peer = Address::from_sockaddr(reinterpret_cast<sockaddr*>(&from), size);
     admit(std::move(socket), listener.listener.unix_socket, peer);
   }
+}
+
+void AdminLoop::pause_accepting() {
+  for (const Listener& listener : listeners_) event_del(listener.ready.get());
+  event_add(accept_again_.get(), &kAcceptPause);
+}
+
+void AdminLoop::resume_accepting() {
+  for (const Listener& listener : listeners_) event_add(listener.ready.get(), nullptr);
 }
 
 void AdminLoop::admit(OwnedSocket socket, bool unix_socket, const Address& peer) {

@@ -69,6 +69,8 @@ class AdminLoop {
   };
 
   void accept(Listener& listener);
+  void pause_accepting();
+  void resume_accepting();
   void admit(OwnedSocket socket, bool unix_socket, const Address& peer);
   bool make_room(bool unix_socket);
   void post(std::function<void()> job);  // any thread
@@ -85,7 +87,7 @@ class AdminLoop {
   std::list<AdminConn> conns_, buried_;
   std::uint64_t next_id_ = 1;
   OwnedSocket wake_fd_;
-  Event wake_, burial_, follow_, minute_;
+  Event wake_, burial_, accept_again_, follow_, minute_;
   // An order may be answered when we are gone: then nobody is there to be told.
   struct Mailbox {
     std::mutex mutex;  // guards both

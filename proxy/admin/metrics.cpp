@@ -131,10 +131,14 @@ void write_process(Text& text, const MetricsInput& in) {
   text.value({}, std::uint64_t{in.store_ok});
   text.about("sluice_store_failures_total", "counter", "Reads and writes the store refused.");
   text.value({}, in.totals.store_failures);
-  text.about("sluice_alerts_sent_total", "counter", "Alerts that were delivered.");
+  text.about("sluice_alerts_sent_total", "counter", "Messages with alerts that were taken.");
   text.value({}, in.totals.alerts_sent);
-  text.about("sluice_alert_failures_total", "counter", "Alerts that were given up.");
+  text.about("sluice_alert_failures_total", "counter", "Tries to deliver an alert that failed.");
   text.value({}, in.totals.alerts_failed);
+  text.about("sluice_alerts_dropped_total", "counter", "Alerts that were given up.");
+  text.value({}, in.totals.alerts_dropped);
+  text.about("sluice_alerts_waiting", "gauge", "Alerts that wait to be delivered.");
+  text.value({}, in.totals.alerts_waiting);
 }
 
 void write_budget(Text& text, const MetricsInput& in) {
@@ -234,6 +238,8 @@ std::string Metrics::page(const MetricsInput& in) {
   text.value({}, static_cast<std::uint64_t>(
                      std::count_if(in.anomalies.begin(), in.anomalies.end(),
                                    [](const Anomaly& anomaly) { return !anomaly.ended; })));
+  text.about("sluice_anomalies_total", "counter", "Anomalies that began, by kind.");
+  for (const AnomalyCount& one : in.totals.anomalies) text.value({{"kind", one.kind}}, one.count);
   const Sums all = sums_of(in.totals.outcomes);
   text.about("sluice_outcomes_total", "counter", "How exchanges with origins ended.");
   for (std::size_t i = 0; i < kOutcomes; ++i) text.value({{"outcome", kCountNames[i]}}, all[i]);

@@ -14,6 +14,7 @@
 #include "policy/host_state.h"
 #include "policy/result.h"
 #include "policy/time.h"
+#include "proxy/histogram.h"
 #include "store/store.h"
 
 namespace sluice {
@@ -48,10 +49,9 @@ struct KeyDetail {
   bool observed_only = false;
 };
 
-struct Histogram {
-  std::vector<double> bounds;         // seconds, rising; the last bucket is +Inf and has none
-  std::vector<std::uint64_t> counts;  // per bucket, not summed up: bounds.size() + 1 of them
-  double sum = 0;                     // seconds
+struct AnomalyCount {
+  std::string kind;
+  std::uint64_t count = 0;
 };
 
 struct Refused {
@@ -73,8 +73,13 @@ struct Totals {
   std::uint64_t in_flight = 0, held = 0;
   Counts outcomes;
   std::vector<Refused> refusals;
+  std::vector<AnomalyCount> anomalies;  // that began
   Histogram hold, overhead;
-  std::uint64_t store_failures = 0, alerts_sent = 0, alerts_failed = 0;
+  std::uint64_t store_failures = 0;
+  std::uint64_t alerts_sent = 0;     // messages
+  std::uint64_t alerts_failed = 0;   // tries to send one
+  std::uint64_t alerts_dropped = 0;  // alerts that were given up
+  std::uint64_t alerts_waiting = 0;  // now
 };
 
 struct BudgetPeriod {
@@ -109,6 +114,8 @@ struct Job {
   std::uint32_t failures_in_a_row = 0;
   bool failed = false;  // refused until it restarts
   double spent = 0;
+  std::uint64_t failures = 0;
+  std::uint32_t max_concurrency = 0;  // 0: no limit
 };
 
 struct PolicyProblem {
@@ -144,11 +151,15 @@ class AdminSource {
   // Events with a sequence above `after`, oldest first.
   virtual Result<std::vector<StoredEvent>> events(std::uint64_t after, std::size_t limit) = 0;
 
+  // A key as an order names it, in the one spelling that the next two take; or why such an order
+  // would not do what it says.
+  virtual Result<std::string> order_key(const std::string& named) = 0;
   // Done when it is durable. A bare host name means every key of that host.
   virtual void open(std::string key, Duration length, std::string reason, Done done) = 0;
   virtual void close(std::string key, Done done) = 0;
   virtual void stop(std::string reason, Done done) = 0;
   virtual void resume(Done done) = 0;
+  virtual void test_alert(Done done) = 0;
 };
 
 }  // namespace sluice

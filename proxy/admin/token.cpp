@@ -1,15 +1,14 @@
 #include "proxy/admin/token.h"
 
 #include <fcntl.h>
-#include <openssl/rand.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 
 #include "proxy/net/socket.h"
+#include "proxy/random_text.h"
 
 namespace sluice {
 namespace {
@@ -21,15 +20,6 @@ Error problem(const std::string& path, const std::string& what) { return {path +
 
 Error failure(const std::string& path, const char* what) {
   return problem(path, std::string(what) + ": " + std::strerror(errno));
-}
-
-std::string make_secret() {
-  unsigned char bytes[kBytes];
-  if (RAND_bytes(bytes, sizeof bytes) != 1) return {};
-  std::string text;
-  for (const unsigned char byte : bytes)
-    text += {"0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15]};
-  return text;
 }
 
 bool printable(std::string_view text) {
@@ -59,7 +49,7 @@ Result<std::string> read_token(int fd, const std::string& path) {
 
 // Complete under another name first, so that nobody ever reads half a token.
 Result<std::string> make_token(const std::string& path) {
-  const std::string text = make_secret();
+  const std::string text = random_hex(kBytes);
   std::string draft = path + ".XXXXXX";
   const OwnedSocket file(mkostemp(draft.data(), O_CLOEXEC));  // for the owner only
   if (!file) return failure(path, "cannot be made");

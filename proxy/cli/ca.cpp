@@ -1,11 +1,8 @@
 // `sluice ca init|export|path`: the CA that signs what intercepted clients see.
 #include <openssl/pem.h>
 #include <openssl/x509.h>
-#include <sys/stat.h>
 
 #include <array>
-#include <cerrno>
-#include <cstring>
 #include <functional>
 #include <iostream>
 
@@ -36,27 +33,15 @@ std::string fingerprint(const X509& certificate) {
   return out;
 }
 
-// The old one stays beside the new one: clients may still hold its leaves.
-int set_aside(const AuthorityFiles& files) {
-  for (const std::string& path : {files.certificate, files.key}) {
-    if (rename(path.c_str(), (path + ".old").c_str()) != 0 && errno != ENOENT) {
-      return fail(path + " cannot be set aside: " + std::strerror(errno));
-    }
-  }
-  return kExitOk;
-}
-
 int with_authority(const CommandLine& line, bool anew,
                    const std::function<void(const Authority&, const AuthorityFiles&)>& use) {
   const LoadedConfig loaded = load_config(line.flags, line.environment);
   for (const Diagnostic& problem : loaded.problems) std::cerr << render(problem);
   if (!loaded.problems.empty()) return kExitUsage;
   const AuthorityFiles files = authority_files(loaded.config.tls, loaded.state_dir);
-  if (anew) {
-    if (!files.own) return fail("tls.ca_cert names a CA: it is not Sluice's to make anew");
-    if (const int code = set_aside(files); code != kExitOk) return code;
-  }
-  const auto authority = Authority::load_or_make(files, utc_now());
+  if (anew && !files.own) return fail("tls.ca_cert names a CA: it is not Sluice's to make anew");
+  const auto authority =
+      anew ? Authority::make_anew(files, utc_now()) : Authority::load_or_make(files, utc_now());
   if (!authority) return fail(authority.error());
   use(*authority, files);
   return kExitOk;
@@ -89,7 +74,9 @@ void add_ca_command(CLI::App& app, CommandLine& line) {
   };
   auto force = std::make_shared<bool>(false);
   CLI::App* init = add("init", "make the CA, unless there is one, and say where it is");
-  init->add_flag("--force", *force, "make a new one; clients must then be given the new one");
+  init->add_flag(
+      "--force", *force,
+      "make a new one, which a running proxy takes up within seconds; clients must be given it");
   init->callback([&line, force] {
     line.chosen = [&line, force] { return with_authority(line, *force, print_summary); };
   });

@@ -5,15 +5,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 
+#include "proxy/clock.h"
 #include "proxy/net/socket.h"
 
 namespace sluice {
 namespace {
 
+constexpr int kUnknownEnd = 255;  // somebody else has taken the exit code
 constexpr int kPassedOn[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH};
 
 sigset_t held_signals() {
@@ -34,11 +37,9 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
 // Only what is safe between fork and exec.
 [[noreturn]] void become(const ChildOptions& options, char* const* command,
                          char* const* environment, int report, pid_t parent) {
-  if (options.apart) {
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGTERM);
-    if (getppid() != parent) _exit(1);
-  }
+  if (options.apart) setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(1);
   if (options.output >= 0) dup2(options.output, STDOUT_FILENO);
   sigset_t none;
   sigemptyset(&none);
@@ -58,45 +59,52 @@ int exit_code(int status) {
 void hold_signals() {
   const sigset_t set = held_signals();
   sigprocmask(SIG_BLOCK, &set, nullptr);
+  // POSIX: the children of who ignores SIGCHLD leave no exit code behind.
+  signal(SIGCHLD, SIG_DFL);
 }
 
-Result<pid_t> start_child(const ChildOptions& options) {
+StartedChild start_child(const ChildOptions& options) {
+  const auto failed = [&](int problem) -> StartedChild {
+    return {-1, problem == ENOENT ? 127 : 126,
+            options.command.front() + ": " + std::strerror(problem)};
+  };
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return Error{std::strerror(errno)};
+  if (pipe2(ends, O_CLOEXEC) != 0) return failed(errno);
   const OwnedSocket hear(ends[0]);
   OwnedSocket tell(ends[1]);
   const auto command = pointers(options.command);
   const auto environment = pointers(options.environment);
   const pid_t parent = getpid();
   const pid_t child = fork();
-  if (child < 0) return Error{std::strerror(errno)};
+  if (child < 0) return failed(errno);
   if (child == 0) become(options, command.data(), environment.data(), tell.get(), parent);
   tell = OwnedSocket();
   int problem = 0;
   if (read(hear.get(), &problem, sizeof problem) == sizeof problem) {
     waitpid(child, nullptr, 0);
-    return Error{options.command.front() + ": " + std::strerror(problem)};
+    return failed(problem);
   }
-  return child;
+  return {child};
 }
 
 int wait_for_child(pid_t child, Duration interval, const std::function<void()>& tick) {
   const sigset_t set = held_signals();
-  const timespec pause{static_cast<time_t>(interval / 1s),
-                       static_cast<long>(interval % 1s / 1us * 1000)};
+  Instant due = monotonic_now() + interval;
   for (;;) {
+    const Duration left = std::max(due - monotonic_now(), Duration(0));
+    const timespec pause{static_cast<time_t>(left / 1s), static_cast<long>(left % 1s / 1us * 1000)};
     siginfo_t about;
     const int number = sigtimedwait(&set, &about, &pause);
-    if (number < 0 && errno == EAGAIN) tick();
-    if (number > 0 && number != SIGCHLD) {
-      // What the terminal sends, the kernel sends to the child as well.
-      if (about.si_code == SI_USER || about.si_code == SI_QUEUE || about.si_code == SI_TKILL) {
-        kill(child, number);
-      }
-      continue;
-    }
+    // What the terminal sends, the kernel sends to the child as well.
+    if (number > 0 && number != SIGCHLD && about.si_code <= SI_USER) kill(child, number);
     int status = 0;
-    if (waitpid(child, &status, WNOHANG) == child) return exit_code(status);
+    const pid_t ended = waitpid(child, &status, WNOHANG);
+    if (ended == child) return exit_code(status);
+    if (ended < 0 && errno == ECHILD) return kUnknownEnd;
+    if (const Instant now = monotonic_now(); now >= due) {
+      tick();
+      due = now + interval;
+    }
   }
 }
 

@@ -8,27 +8,33 @@
 #include <string>
 #include <vector>
 
-#include "policy/result.h"
 #include "policy/time.h"
 
 namespace sluice {
 
-// Blocks the signals that wait_for_child() passes on. Call before the child starts; the child gets
-// the old mask back.
+// Blocks the signals that wait_for_child() passes on, and sees to it that a child's end is told,
+// also where whoever started us ignored that. Call before the child starts; a child starts with
+// nothing blocked.
 void hold_signals();
 
 struct ChildOptions {
   std::vector<std::string> command{};
   std::vector<std::string> environment{};  // "NAME=value"
   int output = -1;                         // its standard output; -1: ours
-  bool apart = false;                      // not in our process group, and ended when we end
+  bool apart = false;                      // not in our process group
 };
 
-// Not found, not executable: the error says so.
-Result<pid_t> start_child(const ChildOptions& options);
+struct StartedChild {
+  pid_t process = -1;   // -1: there is none, and then
+  int exit_code = 0;    // what shells say: 127 it was not found, 126 it cannot be run
+  std::string error{};  // and why
+};
+
+// A child gets SIGTERM when we end before it, however we end.
+StartedChild start_child(const ChildOptions& options);
 
 // Passes signals on until the child has ended, and gives its exit code, or 128 and the signal that
-// ended it. `tick` is called about every `interval`.
+// ended it. `tick` is called every `interval`, whatever signals come.
 int wait_for_child(pid_t child, Duration interval, const std::function<void()>& tick);
 
 void end_child(pid_t child);  // SIGTERM, and waits

@@ -17,6 +17,27 @@ std::string no_proxy(const Environment& environment) {
   return out.empty() ? std::string(kLocal) : out + "," + std::string(kLocal);
 }
 
+// Node splits NODE_OPTIONS at spaces outside of double quotes; in them, a backslash takes the next
+// character as it is.
+std::string quoted_for_node(const std::string& option) {
+  if (option.find_first_of(" \"") == std::string::npos) return option;
+  std::string out = "\"";
+  for (const char c : option) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + "\"";
+}
+
+// The JVM splits JAVA_TOOL_OPTIONS at white space outside of quotes, and knows both kinds of them
+// but no escapes.
+std::string quoted_for_java(const std::string& option) {
+  if (option.find_first_of(" \t\"'") == std::string::npos) return option;
+  std::string out = "\"";
+  for (const char c : option) out += c == '"' ? "\"'\"'\"" : std::string(1, c);
+  return out + "\"";
+}
+
 // Behind what the user has there, once.
 std::string appended(const std::string& before, const std::string& added) {
   if (before.find(added) != std::string::npos) return before;
@@ -30,7 +51,7 @@ std::string java_options(const ProxyAddress& proxy, const ClientFiles& files) {
     out += prefix + "Host=" + proxy.host + " " + prefix + "Port=" + proxy.port + " ";
   }
   out += "-Dhttp.nonProxyHosts=" + std::string(kLocalJava);
-  out += " -Djavax.net.ssl.trustStore=" + files.trust_store;
+  out += " -Djavax.net.ssl.trustStore=" + quoted_for_java(files.trust_store);
   out += std::string(" -Djavax.net.ssl.trustStorePassword=") + kTrustStorePassword;
   return out;
 }
@@ -84,8 +105,8 @@ Variables client_environment(const ProxyAddress& proxy, const ClientFiles& files
   out.emplace_back("NODE_EXTRA_CA_CERTS", files.authority);
   out.emplace_back("DENO_CERT", files.authority);
   out.emplace_back("NODE_USE_ENV_PROXY", "1");
-  out.emplace_back("NODE_OPTIONS",
-                   appended(environment.get("NODE_OPTIONS"), "--require=" + files.node_shim));
+  out.emplace_back("NODE_OPTIONS", appended(environment.get("NODE_OPTIONS"),
+                                            "--require=" + quoted_for_node(files.node_shim)));
   out.emplace_back("WGETRC", files.wgetrc);
   // An empty first element stands for PHP's own directory.
   out.emplace_back("PHP_INI_SCAN_DIR", environment.get("PHP_INI_SCAN_DIR") + ":" + files.php_ini);

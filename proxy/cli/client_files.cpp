@@ -6,11 +6,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <vector>
 
 #include "proxy/cli/node_shim.h"
 #include "proxy/net/socket.h"
@@ -18,6 +20,9 @@
 
 namespace sluice {
 namespace {
+
+constexpr std::size_t kNameBytes = 8;
+constexpr std::size_t kKeptDirectories = 100;
 
 // Where systems keep all their CAs in one file.
 constexpr const char* kSystemBundles[] = {
@@ -33,17 +38,70 @@ std::string content(const std::string& path) {
   return out.str();
 }
 
-// What this user's clients trust without us.
-std::string trusted_so_far(const Environment& environment) {
-  for (const char* name : {"SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"}) {
-    if (const std::string path = environment.get(name); !path.empty()) {
-      if (std::string text = content(path); !text.empty()) return text;
-    }
-  }
+std::string system_bundle() {
   for (const char* path : kSystemBundles) {
-    if (std::string text = content(path); !text.empty()) return text;
+    if (access(path, R_OK) == 0) return path;
   }
   return {};
+}
+
+void append(std::string& text, const std::string& more) {
+  if (!text.empty() && text.back() != '\n') text += '\n';
+  text += more;
+}
+
+// What this user's clients trust without us, all of it: one whose variable is not set trusts the
+// system's. Inside another exec, they name that one's bundle.
+std::string trusted_so_far(const Environment& environment) {
+  std::vector<std::string> paths;
+  std::string all;
+  for (const char* name : {"SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"}) {
+    std::string path = environment.get(name);
+    if (path.empty()) path = system_bundle();
+    if (std::find(paths.begin(), paths.end(), path) != paths.end()) continue;
+    append(all, content(path));
+    paths.push_back(std::move(path));
+  }
+  return all.empty() ? content(system_bundle()) : all;
+}
+
+// The user's own settings of wget, without the line that an exec around this one has added.
+std::string wget_settings(const Environment& environment, const std::string& directory) {
+  std::string path = environment.get("WGETRC");
+  if (path.empty()) path = environment.get("HOME") + "/.wgetrc";
+  std::string text = content(path);
+  if (!path.starts_with(directory + "/")) return text;
+  return text.substr(0, text.rfind("ca_certificate = "));
+}
+
+// The same name for the same texts.
+std::string name_of(std::initializer_list<std::string_view> texts) {
+  std::string all;
+  for (const std::string_view text : texts) {
+    all += std::to_string(text.size()) + ":";
+    all += text;
+  }
+  unsigned char digest[SHA256_DIGEST_LENGTH];
+  SHA256(reinterpret_cast<const unsigned char*>(all.data()), all.size(), digest);
+  std::string name;
+  for (std::size_t i = 0; i < kNameBytes; ++i)
+    name += {"0123456789abcdef"[digest[i] >> 4], "0123456789abcdef"[digest[i] & 15]};
+  return name;
+}
+
+// Of the directories beside `used`, the last used ones stay.
+void tidy(const std::string& directory, const std::string& used) {
+  utimensat(AT_FDCWD, used.c_str(), nullptr, 0);
+  std::vector<std::pair<std::filesystem::file_time_type, std::filesystem::path>> all;
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, failed)) {
+    all.emplace_back(entry.last_write_time(failed), entry.path());
+  }
+  if (all.size() <= kKeptDirectories) return;
+  std::sort(all.begin(), all.end(), std::greater<>());
+  for (std::size_t i = kKeptDirectories; i < all.size(); ++i) {
+    std::filesystem::remove_all(all[i].second, failed);
+  }
 }
 
 Result<std::string> put(const std::string& path, const std::string& text) {
@@ -117,41 +175,32 @@ Result<std::string> make_trust_store(const std::string& bundle) {
 
 Result<ClientFiles> write_client_files(const std::string& directory, const std::string& authority,
                                        const Environment& environment) {
-  std::error_code failed;
-  std::filesystem::create_directories(directory + "/php", failed);
-  if (failed) return Error{directory + " cannot be made: " + failed.message()};
   std::string bundle = trusted_so_far(environment);
   const std::string own = content(authority);
-  if (bundle.find(own) == std::string::npos) {
-    if (!bundle.empty() && bundle.back() != '\n') bundle += '\n';
-    bundle += own;
-  }
+  if (bundle.find(own) == std::string::npos) append(bundle, own);
+  std::string wgetrc = wget_settings(environment, directory);
+  append(wgetrc, "");  // whole lines, so that it is the same text inside another exec
+  const std::string place = directory + "/" + name_of({bundle, wgetrc, kNodeShim});
+  const ClientFiles files{authority,         place + "/ca-bundle.pem", place + "/truststore.jks",
+                          place + "/wgetrc", place + "/php",           place + "/node-proxy.cjs"};
+  std::error_code failed;
+  std::filesystem::create_directories(files.php_ini, failed);
+  if (failed) return Error{place + " cannot be made: " + failed.message()};
   const auto trust_store = make_trust_store(bundle);
   if (!trust_store) return Error{trust_store.error()};
-  ClientFiles files{authority,
-                    directory + "/ca-bundle.pem",
-                    directory + "/truststore.jks",
-                    directory + "/wgetrc",
-                    directory + "/php",
-                    directory + "/node-proxy.cjs"};
-  const std::string home_wgetrc = environment.get("WGETRC").empty()
-                                      ? environment.get("HOME") + "/.wgetrc"
-                                      : environment.get("WGETRC");
-  std::string wgetrc = home_wgetrc == files.wgetrc ? std::string() : content(home_wgetrc);
-  wgetrc += (wgetrc.empty() ? "" : "\n") + ("ca_certificate = " + files.bundle) + "\n";
+  append(wgetrc, "ca_certificate = " + files.bundle + "\n");
   const std::string php =
       "openssl.cafile = \"" + files.bundle + "\"\ncurl.cainfo = \"" + files.bundle + "\"\n";
-  const std::pair<std::string, const std::string*> texts[] = {
-      {files.bundle, &bundle},
-      {files.trust_store, &*trust_store},
-      {files.wgetrc, &wgetrc},
-      {files.php_ini + "/sluice.ini", &php}};
+  const std::string shim(kNodeShim);
+  const std::pair<std::string, const std::string*> texts[] = {{files.bundle, &bundle},
+                                                              {files.trust_store, &*trust_store},
+                                                              {files.wgetrc, &wgetrc},
+                                                              {files.php_ini + "/sluice.ini", &php},
+                                                              {files.node_shim, &shim}};
   for (const auto& [path, text] : texts) {
     if (const auto written = put(path, *text); !written) return Error{written.error()};
   }
-  if (const auto written = put(files.node_shim, std::string(kNodeShim)); !written) {
-    return Error{written.error()};
-  }
+  tidy(directory, place);
   return files;
 }
 

@@ -1,6 +1,7 @@
 // The files that clients need to trust our CA besides the system's: one bundle, and the forms of it
-// that some clients insist on. Written whole into one directory of the owner's; an unchanged file
-// is not touched. For `sluice env` and `sluice exec`.
+// that some clients insist on. They lie in a directory named after what is in them, below one of
+// the owner's, so that what one command was given no other changes. For `sluice env` and `sluice
+// exec`.
 #pragma once
 
 #include <string>

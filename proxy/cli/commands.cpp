@@ -10,6 +10,7 @@ void add_commands(CLI::App& app, CommandLine& line) {
   add_open_command(app, line);
   add_close_command(app, line);
   add_events_command(app, line);
+  add_budget_command(app, line);
   add_ca_command(app, line);
   add_env_command(app, line);
   add_exec_command(app, line);

@@ -12,6 +12,7 @@ void add_status_command(CLI::App& app, CommandLine& line);
 void add_open_command(CLI::App& app, CommandLine& line);
 void add_close_command(CLI::App& app, CommandLine& line);
 void add_events_command(CLI::App& app, CommandLine& line);
+void add_budget_command(CLI::App& app, CommandLine& line);
 void add_ca_command(CLI::App& app, CommandLine& line);
 void add_env_command(CLI::App& app, CommandLine& line);
 void add_exec_command(CLI::App& app, CommandLine& line);

@@ -1,25 +1,34 @@
 // `sluice exec … -- CMD`: runs a command whose clients use the proxy and trust its CA.
 #include <unistd.h>
 
-#include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <thread>
 
 #include "policy/units.h"
 #include "proxy/cli/child.h"
 #include "proxy/cli/client_setup.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/exclusive.h"
+#include "proxy/cli/exec_summary.h"
 #include "proxy/cli/private_proxy.h"
+#include "proxy/clock.h"
 #include "proxy/daemon_record.h"
 #include "proxy/exec_token.h"
 #include "proxy/job_name.h"
+#include "proxy/random_text.h"
+#include "store/open.h"
 
 namespace sluice {
 namespace {
 
 constexpr Duration kTick = 1s;
+constexpr Duration kShortestTtl = 5s;   // what a renewal may take on a busy disk, and some
+constexpr Duration kMercy = 10s;        // between SIGTERM and SIGKILL
+constexpr auto kWrittenAfter = 1500ms;  // a daemon writes its counts down once a second
+constexpr std::size_t kRunBytes = 8;
 
 struct ExecOptions {
   std::string job, exclusive, ttl = "10m";
@@ -45,15 +54,75 @@ std::vector<std::string> merged(const Environment& environment, const Variables&
   return out;
 }
 
+// What the command runs on: the lock, and the proxy of its own. Says so when one of them is gone.
+class Ground {
+ public:
+  Ground(const std::string& lock, Exclusive* exclusive, PrivateProxy* proxy)
+      : lock_(lock), exclusive_(exclusive), proxy_(proxy) {}
+
+  Duration interval() const { return exclusive_ ? exclusive_->interval() : kTick; }
+  bool lock_lost() const { return ended_.has_value(); }
+
+  void look(pid_t child) {
+    if (proxy_ != nullptr && proxy_->has_ended()) {
+      proxy_ = nullptr;
+      std::cerr << "sluice: the proxy for this command has ended; what the command asks of it from "
+                   "now on fails\n";
+    }
+    if (exclusive_ == nullptr) return;
+    const Instant now = monotonic_now();
+    if (!ended_) {
+      const std::string holder = exclusive_->renew();
+      if (holder.empty()) return;
+      std::cerr << "sluice: the lock " << lock_ << " was lost (" << holder
+                << "), so the command is ended\n";
+      ended_ = now;
+      kill(child, SIGTERM);
+    } else if (now - *ended_ >= kMercy) {
+      kill(child, SIGKILL);
+    }
+  }
+
+ private:
+  const std::string lock_;
+  Exclusive* exclusive_;
+  PrivateProxy* proxy_;
+  std::optional<Instant> ended_;  // when the child was told to end
+};
+
+// The settings of a daemon that runs are its own.
+void warn_about_settings(const ConfigFlags& flags, const std::string& address) {
+  if (!flags.config && !flags.policies && flags.set.empty()) return;
+  std::cerr
+      << "sluice: the proxy at " << address
+      << " is running with settings of its own: --config, --policies and --set change nothing "
+         "there (--standalone starts one for which they count)\n";
+}
+
+// The last line. Nothing is said where nothing can be known: the command itself went well.
+void summarise(const LoadedConfig& loaded, const std::string& job, const std::string& run_name,
+               Exclusive* exclusive) {
+  std::unique_ptr<Store> own;
+  if (exclusive == nullptr) {  // a process opens a store once
+    auto opened = open_store(loaded.config.store.url, loaded.state_dir, utc_now());
+    if (!opened) return;
+    own = std::move(opened->store);
+  }
+  const JobState state = find_run(own ? *own : exclusive->store(), job, run_name);
+  std::cerr << "sluice: " << run_summary(job, state, loaded.config.budget.currency) << "\n";
+}
+
 // The child's own exit code, or one of ours.
 int run(const CommandLine& line, const ExecOptions& options, const LoadedConfig& loaded,
-        Exclusive* exclusive) {
+        const std::string& run_name, Exclusive* exclusive) {
   const auto token = ExecToken::load_or_make(loaded.state_dir);
   if (!token) return fail(token.error());
   std::optional<std::string> address;
   if (!options.standalone) address = find_daemon(loaded.state_dir);
   std::unique_ptr<PrivateProxy> own;
-  if (!address) {
+  if (address) {
+    warn_about_settings(line.flags, *address);
+  } else {
     auto started = PrivateProxy::start(line.flags, loaded, line.environment);
     if (!started) return fail(started.error(), kExitUnreachable);
     own = std::move(*started);
@@ -61,38 +130,45 @@ int run(const CommandLine& line, const ExecOptions& options, const LoadedConfig&
   }
   ProxyAddress proxy = proxy_address(*address);
   proxy.user = job_name(options.job.empty() ? default_job(options.command.front()) : options.job);
-  proxy.password = token->password({std::to_string(getpid()), options.max_requests});
+  proxy.password = token->password({run_name, options.max_requests});
   const auto variables = prepare_clients(loaded, proxy, line.environment);
   if (!variables) return fail(variables.error());
-  const auto child = start_child(
+  const StartedChild child = start_child(
       {.command = options.command, .environment = merged(line.environment, *variables)});
-  if (!child) return fail(child.error(), 127);
-  bool warned = false;
-  return wait_for_child(*child, kTick, [&] {
-    if (exclusive == nullptr || exclusive->renew() || std::exchange(warned, true)) return;
-    std::cerr << "sluice: the lock " << options.exclusive << " was lost while the command ran\n";
-  });
+  if (child.process < 0) return fail(child.error, child.exit_code);
+  Ground ground(options.exclusive, exclusive, own.get());
+  const int code =
+      wait_for_child(child.process, ground.interval(), [&] { ground.look(child.process); });
+  if (own) {
+    own->end();
+  } else {
+    std::this_thread::sleep_for(kWrittenAfter);
+  }
+  summarise(loaded, proxy.user, run_name, exclusive);
+  return ground.lock_lost() ? kExitTryLater : code;
 }
 
 int exec(const CommandLine& line, const ExecOptions& options) {
   if (options.command.empty()) return fail("there is no command; see `sluice exec --help`");
   const auto ttl = parse_duration(options.ttl);
-  if (!ttl || *ttl < 1s) return fail("--ttl: \"" + options.ttl + "\" is not a time such as 10m");
+  if (!ttl) return fail("--ttl: \"" + options.ttl + "\" is not a time such as 10m");
+  if (*ttl < kShortestTtl) return fail("--ttl: a lock lasts 5s at least");
   const LoadedConfig loaded = load_config(line.flags, line.environment);
   for (const Diagnostic& problem : loaded.problems) std::cerr << render(problem);
   if (!loaded.problems.empty()) return kExitUsage;
   hold_signals();
+  const std::string run_name = random_hex(kRunBytes);
   std::unique_ptr<Exclusive> exclusive;
   if (!options.exclusive.empty()) {
-    auto taken =
-        Exclusive::take(loaded, job_name(options.exclusive), *ttl, options.command.front());
+    auto taken = Exclusive::take(loaded, job_name(options.exclusive), *ttl, run_name,
+                                 options.command.front());
     if (!taken) return fail(taken.error(), kExitUnreachable);
     if (!taken->held) {
       return fail(options.exclusive + " is already running: " + taken->owner, kExitTryLater);
     }
     exclusive = std::move(taken->held);
   }
-  return run(line, options, loaded, exclusive.get());
+  return run(line, options, loaded, run_name, exclusive.get());
 }
 
 }  // namespace
@@ -114,7 +190,8 @@ void add_exec_command(CLI::App& app, CommandLine& line) {
       ->type_name("NAME");
   command
       ->add_option("--ttl", options->ttl,
-                   "how long a lock outlives an owner that died (10m); renewed while it runs")
+                   "how long a lock outlives an owner that died (10m, 5s at least); renewed while "
+                   "the command runs, which is ended should the lock be lost")
       ->type_name("TIME");
   command->add_flag("--standalone", options->standalone,
                     "a proxy for this command alone, even if one is running");

@@ -4,10 +4,12 @@
 #include <nlohmann/json.hpp>
 
 #include "policy/breaker.h"
+#include "policy/limit_window.h"
 #include "policy/pacer.h"
 #include "policy/sentence.h"
 #include "policy/state_key.h"
 #include "policy/units.h"
+#include "proxy/access.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/key_json.h"
 #include "proxy/cli/memory.h"
@@ -15,6 +17,7 @@
 #include "proxy/clock.h"
 #include "proxy/http/field.h"
 #include "proxy/http/target.h"
+#include "store/limit_record.h"
 
 namespace sluice {
 namespace {
@@ -53,7 +56,8 @@ struct Answer {
   Match match;
   bool tunnel = false;  // the path and the answers are not seen
   KnownKey known;
-  std::vector<KnownKey> others;  // of other credentials
+  std::vector<KnownKey> others;         // of other credentials
+  std::vector<NotedAnomaly> anomalies;  // of the key, that go on
   bool goes = true;
   std::string_view word;  // for scripts
   std::string now;        // what would happen, in words
@@ -61,7 +65,7 @@ struct Answer {
 
 bool is_intercepted(const Memory& memory, const Policy& policy) {
   const std::string& intercept = memory.loaded.config.tls.intercept;
-  return intercept == "all" || (intercept != "never" && policy.intercept);
+  return intercept != "never" && policy.intercept.value_or(intercept == "all");
 }
 
 // "policies/github.toml"; empty: it comes from no file.
@@ -108,11 +112,57 @@ void decide_now(Answer& answer, const ClockPair& now) {
   }
 }
 
-// DESIGN: the stop comes before everything else.
-void obey_stop(Answer& answer, const std::string& stop) {
+void refuse(Answer& answer, const std::string& why) {
   answer.goes = false;
   answer.word = "refuse";
-  answer.now = "it would be refused: 503 emergency-stop, " + stop;
+  answer.now = "it would be refused: " + why;
+}
+
+// What the breaker lets go may have used up the policy's `limits`.
+void count_limits(Answer& answer, Memory& memory, const ClockPair& now) {
+  const Rules& rules = *answer.match.rules;
+  const auto& limits = rules.limits.requests;
+  const bool asks = answer.word == "forward" || answer.word == "probe";
+  if (!asks || limits.empty() || rules.mode == Mode::observe) return;
+  const auto history = limit_history(*memory.store, answer.known.key, now);
+  if (!history) return refuse(answer, "503 store-unavailable, " + history.error());
+  const Duration left = next_free(limits, *history, now.mono) - now.mono;
+  if (left <= Duration(0)) return;
+  if (left > rules.hold.max_wait)
+    return refuse(answer,
+                  "429 limit, the policy's limits are used up, Retry-After: " + retry_after(left));
+  answer.word = "hold";
+  answer.now = "it would be held for " + format_duration(left) +
+               ", because the policy's limits are used up until then";
+}
+
+// Access comes before all that is learned, and the stop before everything (DESIGN §3).
+void obey_orders(Answer& answer, const Memory& memory, const Url& url) {
+  const Config& config = memory.loaded.config;
+  const auto& ports = config.proxy.connect_ports;
+  const bool port_allowed = std::any_of(ports.begin(), ports.end(), [&](const PortRange& range) {
+    return range.first <= url.port && url.port <= range.last;
+  });
+  if (url.https && !port_allowed)
+    refuse(answer, "403 port-denied, CONNECT to port " + std::to_string(url.port) +
+                       " is not in proxy.connect_ports");
+  if (const auto access = AccessRules::make(config.access, {})) {
+    if (const Verdict verdict = access->host(url.host); !verdict)
+      refuse(answer, "403 destination-denied, " + verdict.why);
+  }
+  if (memory.stop) refuse(answer, "503 emergency-stop, " + *memory.stop);
+}
+
+// DESIGN §1: an operator's order about a bare host holds for every key of it.
+std::optional<KnownKey> shut_above(Memory& memory, std::string_view key, const ClockPair& now) {
+  for (const std::string_view name : keys_above(key)) {
+    if (name.empty()) break;
+    auto loaded = load_host(*memory.store, name, now, memory.rules->longest_cooldown());
+    if (loaded && loaded->state.cause == Cause::operator_act &&
+        phase_at(loaded->state, now.mono) == Phase::open)
+      return KnownKey{std::string(name), std::move(loaded->state)};
+  }
+  return std::nullopt;
 }
 
 void look_up(Answer& answer, Memory& memory, const Url& url, const ClockPair& now) {
@@ -121,8 +171,16 @@ void look_up(Answer& answer, Memory& memory, const Url& url, const ClockPair& no
   answer.tunnel = url.https && !is_intercepted(memory, *answer.match.policy);
   if (answer.tunnel) answer.match = memory.rules->match(url.host, url.port, "");
   append_state_key(answer.known.key, *answer.match.policy, url.host, url.port, url.https, "");
+  if (auto shut = shut_above(memory, answer.known.key, now)) {
+    answer.known = std::move(*shut);
+    return;
+  }
   auto loaded = load_host(*memory.store, answer.known.key, now, memory.rules->longest_cooldown());
   if (loaded) answer.known.state = std::move(loaded->state);
+  if (auto noted = find_anomalies(memory, answer.known.key, now)) {
+    std::erase_if(*noted, [&](const NotedAnomaly& one) { return one.key != answer.known.key; });
+    answer.anomalies = std::move(*noted);
+  }
   if (answer.match.policy->scope != Scope::credential) return;
   if (auto keys = find_keys(memory, answer.known.key, now)) {
     for (KnownKey& known : *keys)
@@ -158,6 +216,8 @@ nlohmann::json as_json(const Question& question, const Answer& answer, const std
                      {"key", key_json(answer.known, now)},
                      {"decision", answer.word},
                      {"sentence", answer.now}};
+  out["anomalies"] = nlohmann::json::array();
+  for (const NotedAnomaly& noted : answer.anomalies) out["anomalies"].push_back(noted_json(noted));
   out["role"] = match.role != nullptr ? nlohmann::json(match.role->name) : nlohmann::json(nullptr);
   out["job"] = question.job.empty() ? nlohmann::json(nullptr) : nlohmann::json(question.job);
   if (match.policy->scope == Scope::credential) {
@@ -184,6 +244,7 @@ void print(const Question& question, const Answer& answer, const std::string& fi
   line("state", sentence(answer.known.key, *answer.known.state, now.mono, now.utc));
   for (const KnownKey& other : answer.others)
     line("", sentence(other.key, *other.state, now.mono, now.utc));
+  for (const NotedAnomaly& noted : answer.anomalies) line("anomaly", noted.sentence);
   if (!answer.known.state->said.empty()) line("said", answer.known.state->said);
   const PaceMemory& pace = answer.known.state->pace;
   if (usual_delay(pace) > Duration(0) || pace.cap > 0)
@@ -214,7 +275,8 @@ int explain(const CommandLine& line, const Question& question) {
                         answer.known.key + "` replaces it",
                     kExitUnreachable);
   decide_now(answer, now);
-  if (memory.stop) obey_stop(answer, *memory.stop);
+  count_limits(answer, memory, now);
+  obey_orders(answer, memory, *url);
   const std::string file = file_of(memory, *answer.match.policy);
   if (question.json) {
     std::cout << to_text(as_json(question, answer, file, now)) << "\n";

@@ -51,6 +51,14 @@ nlohmann::json key_json(const KnownKey& known, const ClockPair& now) {
           {"sentence", sentence(known.key, state, now.mono, now.utc)}};
 }
 
+nlohmann::json noted_json(const NotedAnomaly& noted) {
+  return {{"kind", anomaly_word(noted.kind)},
+          {"key", noted.key},
+          {"action", action_word(noted.action)},
+          {"since", iso_time(noted.since)},
+          {"sentence", noted.sentence}};
+}
+
 std::string to_text(const nlohmann::json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

@@ -14,4 +14,6 @@ nlohmann::json key_json(const KnownKey& known, const ClockPair& now);
 // On one line; bytes that are no UTF-8 become U+FFFD.
 std::string to_text(const nlohmann::json& json);
 
+nlohmann::json noted_json(const NotedAnomaly& noted);
+
 }  // namespace sluice

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 
 #include "policy/state_key.h"
 #include "proxy/clock.h"
@@ -62,22 +63,32 @@ OpenedMemory open_memory(const CommandLine& line, IfMissing missing) {
   return {std::move(memory), kExitOk};
 }
 
+Result<std::vector<NotedAnomaly>> find_anomalies(Memory& memory,
+                                                 const std::optional<std::string>& argument,
+                                                 const ClockPair& now) {
+  auto noted = load_anomalies(*memory.store, now);
+  if (!noted || !argument) return noted;
+  std::erase_if(*noted, [&](const NotedAnomaly& one) { return !key_matches(*argument, one.key); });
+  return noted;
+}
+
 Result<std::vector<KnownKey>> find_keys(Memory& memory, const std::optional<std::string>& argument,
                                         const ClockPair& now) {
-  std::vector<KnownKey> keys;
-  std::string after;
+  const Duration longest = memory.rules->longest_cooldown();
+  return argument ? find_keys(*memory.store, *argument, now, longest)
+                  : all_keys(*memory.store, now, longest);
+}
+
+Result<std::vector<ListedJob>> find_jobs(Memory& memory, const ClockPair& now) {
+  std::vector<ListedJob> jobs;
   for (bool more = true; more;) {
     auto page =
-        list_hosts(*memory.store, after, kMaxPageEntries, now, memory.rules->longest_cooldown());
+        list_jobs(*memory.store, jobs.empty() ? "" : jobs.back().name, kMaxPageEntries, now);
     if (!page) return Error{page.error()};
     more = page->more;
-    for (ListedHost& host : page->hosts) {
-      after = host.key;
-      if (argument && !key_matches(*argument, host.key)) continue;
-      keys.push_back({std::move(host.key), std::move(host.state)});
-    }
+    std::move(page->jobs.begin(), page->jobs.end(), std::back_inserter(jobs));
   }
-  return keys;
+  return jobs;
 }
 
 }  // namespace sluice

@@ -9,7 +9,9 @@
 
 #include "proxy/cli/command_line.h"
 #include "proxy/governor/rulebook.h"
-#include "store/hosts.h"
+#include "proxy/known_keys.h"
+#include "store/anomaly_record.h"
+#include "store/job_record.h"
 #include "store/store.h"
 
 namespace sluice {
@@ -38,13 +40,16 @@ OpenedMemory open_memory(const CommandLine& line, IfMissing missing);
 // What is to be said of the emergency stop; none: it is not in force.
 std::optional<std::string> find_stop(const std::string& state_directory);
 
-struct KnownKey {
-  std::string key;
-  std::optional<HostState> state;  // none: the record cannot be read
-};
 // Every key that read_key() gave the argument for, or all without one, in order.
 Result<std::vector<KnownKey>> find_keys(Memory& memory, const std::optional<std::string>& argument,
                                         const ClockPair& now);
+
+// The anomalies that go on, of the same keys.
+Result<std::vector<NotedAnomaly>> find_anomalies(Memory& memory,
+                                                 const std::optional<std::string>& argument,
+                                                 const ClockPair& now);
+// Every job that is remembered, in order of their names.
+Result<std::vector<ListedJob>> find_jobs(Memory& memory, const ClockPair& now);
 
 // "sluice: …" on standard error.
 int complain(const std::string& sentence, int exit_code);

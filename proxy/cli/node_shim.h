@@ -1,5 +1,7 @@
-// What Node preloads (NODE_OPTIONS) so that its own fetch uses the proxy. Node 22.21, 24 and later
-// do that by themselves with NODE_USE_ENV_PROXY; then this does nothing.
+// What Node preloads (NODE_OPTIONS) so that its own fetch and the common agents of its http and
+// https modules use the proxy. Later versions do that by themselves with NODE_USE_ENV_PROXY
+// (fetch: 22.21, 24.0; http and https: 22.21, 24.5); for those this does nothing. As there, a
+// program that makes agents of its own goes its own way.
 #pragma once
 
 #include <string_view>
@@ -7,11 +9,14 @@
 namespace sluice {
 
 inline constexpr std::string_view kNodeShim =
-    R"js(// Made by sluice. Lets fetch use HTTP_PROXY, HTTPS_PROXY and NO_PROXY where Node does not do so itself.
+    R"js(// Made by sluice. Lets fetch, http and https use HTTP_PROXY, HTTPS_PROXY and NO_PROXY where Node does not
+// do so itself.
 'use strict';
 (() => {
   const [major, minor] = process.versions.node.split('.').map(Number);
-  if (major >= 24 || (major === 22 && minor >= 21) || typeof globalThis.fetch !== 'function') return;
+  const fetchKnows = major >= 24 || (major === 22 && minor >= 21);
+  const httpKnows = major > 24 || (major === 24 && minor >= 5) || (major === 22 && minor >= 21);
+  if (httpKnows) return;
   const variable = (name) => process.env[name.toLowerCase()] || process.env[name];
   const proxies = {};
   for (const scheme of ['http', 'https']) {
@@ -28,6 +33,71 @@ inline constexpr std::string_view kNodeShim =
     ? { 'proxy-authorization': 'Basic ' + Buffer.from(
       decodeURIComponent(proxy.username) + ':' + decodeURIComponent(proxy.password)).toString('base64') }
     : {});
+
+  // A socket to host:port, through the proxy.
+  function tunnel(proxy, host, port, callback) {
+    const authority = (host.includes(':') ? '[' + host + ']' : host) + ':' + port;
+    require('http').request({
+      host: proxy.hostname, port: proxy.port || 80, method: 'CONNECT', path: authority, agent: false,
+      headers: { host: authority, ...credentials(proxy) },
+    }).once('connect', (answer, socket) => {
+      if (answer.statusCode === 200) return callback(null, socket);
+      socket.destroy();
+      callback(new Error('the proxy refused CONNECT ' + authority + ': ' + answer.statusCode), null);
+    }).once('error', (error) => callback(error, null)).end();
+  }
+
+  function proxyHttp() {
+    const http = require('http');
+    const proxy = proxies['http:'];
+    class ProxyAgent extends http.Agent {
+      addRequest(request, options, ...rest) {
+        const host = options.host || options.hostname || 'localhost';
+        if (request.method === 'CONNECT' || options.socketPath || isExempt(host)) {
+          return super.addRequest(request, options, ...rest);
+        }
+        const authority = (host.includes(':') ? '[' + host + ']' : host) +
+          (options.port && Number(options.port) !== 80 ? ':' + options.port : '');
+        const target = 'http://' + authority + request.path;
+        const added = Object.entries(credentials(proxy));
+        if (request._header) {  // it is written down already, and perhaps queued (Expect, headers as a list)
+          const before = request._header;
+          const lines = added.map(([name, value]) => name + ': ' + value + '\r\n').join('');
+          request._header = before.replace(/^(\S+) \S+ (.*\r\n)/, (_, method, rest) => method + ' ' + target + ' ' + rest + lines);
+          const queued = request.outputData && request.outputData[0];
+          if (queued && String(queued.data).startsWith(before)) {
+            queued.data = request._header + queued.data.slice(before.length);
+          }
+        } else {
+          for (const [name, value] of added) request.setHeader(name, value);
+        }
+        request.path = target;
+        return super.addRequest(request, { ...options, host: proxy.hostname, port: proxy.port || 80 }, ...rest);
+      }
+    }
+    http.globalAgent = new ProxyAgent(http.globalAgent.options);
+  }
+
+  function proxyHttps() {
+    const https = require('https');
+    const proxy = proxies['https:'];
+    class ProxyAgent extends https.Agent {
+      createConnection(options, callback) {
+        const host = options.host || options.hostname || 'localhost';
+        if (options.socketPath || isExempt(host)) return super.createConnection(options, callback);
+        tunnel(proxy, host, options.port || 443, (error, socket) => {
+          if (error) return callback(error);
+          callback(null, super.createConnection({ ...options, socket }));
+        });
+        return undefined;
+      }
+    }
+    https.globalAgent = new ProxyAgent(https.globalAgent.options);
+  }
+
+  if (proxies['http:']) proxyHttp();
+  if (proxies['https:']) proxyHttps();
+  if (fetchKnows || typeof globalThis.fetch !== 'function') return;
 
   // For undici's Agent: a socket that is ready for the first request.
   function connect(options, callback) {
@@ -49,15 +119,7 @@ inline constexpr std::string_view kNodeShim =
       tls.connect({ host, port, socket, servername: name, ALPNProtocols: ['http/1.1'] }), 'secureConnect');
     if (secure && !proxy) return seal(undefined);
     if (!secure) return settle(require('net').connect({ host, port, noDelay: true }), 'connect');
-    const authority = (host.includes(':') ? '[' + host + ']' : host) + ':' + port;
-    require('http').request({
-      host: proxy.hostname, port: proxy.port || 80, method: 'CONNECT', path: authority, agent: false,
-      headers: { host: authority, ...credentials(proxy) },
-    }).once('connect', (answer, socket) => {
-      if (answer.statusCode === 200) return seal(socket);
-      socket.destroy();
-      callback(new Error('the proxy refused CONNECT ' + authority + ': ' + answer.statusCode), null);
-    }).once('error', (error) => callback(error, null)).end();
+    tunnel(proxy, host, port, (error, socket) => (error ? callback(error, null) : seal(socket)));
   }
 
   function makeAgent(Agent) {

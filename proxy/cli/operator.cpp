@@ -6,7 +6,6 @@
 #include <iostream>
 
 #include "policy/breaker.h"
-#include "policy/host_pattern.h"
 #include "policy/sentence.h"
 #include "policy/state_key.h"
 #include "policy/units.h"
@@ -72,16 +71,6 @@ int carry_out(Memory& memory, const std::vector<std::string>& keys, const Act& a
   return kExitOk;
 }
 
-// A host whose requests are all counted under another key would not be shut by its own.
-std::optional<std::string> shared_key(const Memory& memory, const std::string& key) {
-  const auto host = parse_host_pattern(key.substr(0, key.find('#')));
-  if (key.starts_with("policy/") || !host) return std::nullopt;
-  const std::uint16_t port = host->port == 0 ? 443 : host->port;
-  const Policy* policy = memory.rules->match(host->name, port, "/").policy;
-  if (policy->scope != Scope::policy) return std::nullopt;
-  return "policy/" + policy->name;
-}
-
 int open_key(const CommandLine& line, const Order& order) {
   const auto key = read_key(order.key);
   if (!key) return complain(key.error(), kExitUsage);
@@ -96,7 +85,7 @@ int open_key(const CommandLine& line, const Order& order) {
   std::vector<std::string> keys;
   for (const KnownKey& found : *known) keys.push_back(found.key);
   if (keys.empty()) {
-    if (const auto shared = shared_key(memory, *key))
+    if (const auto shared = shared_key(*memory.rules, *key))
       return complain(*key +
                           " has no state of its own, it is under one with all hosts of its "
                           "policy: sluice open " +

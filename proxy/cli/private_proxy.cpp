@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "proxy/cli/child.h"
 #include "proxy/net/socket.h"
@@ -53,20 +54,29 @@ Result<std::unique_ptr<PrivateProxy>> PrivateProxy::start(const ConfigFlags& fla
   for (const auto& [name, value] : environment.variables) {
     options.environment.push_back(name + "=" + value);
   }
-  const auto process = start_child(options);
-  if (!process) return Error{"no proxy could be started: " + process.error()};
+  const StartedChild child = start_child(options);
+  if (child.process < 0) return Error{"no proxy could be started: " + child.error};
   tell = OwnedSocket();
   const std::string line = read_line(hear.get());
   const auto at = line.find(kReady);
   if (at == std::string::npos) {
-    waitpid(*process, nullptr, 0);  // it has said why
+    waitpid(child.process, nullptr, 0);  // it has said why
     return Error{"the proxy for this command did not start"};
   }
   const std::string rest = line.substr(at + kReady.size());
   return std::unique_ptr<PrivateProxy>(
-      new PrivateProxy(*process, rest.substr(0, rest.find_first_of(" ,"))));
+      new PrivateProxy(child.process, rest.substr(0, rest.find_first_of(" ,"))));
 }
 
-PrivateProxy::~PrivateProxy() { end_child(process_); }
+PrivateProxy::~PrivateProxy() { end(); }
+
+bool PrivateProxy::has_ended() {
+  if (process_ >= 0 && waitpid(process_, nullptr, WNOHANG) == process_) process_ = -1;
+  return process_ < 0;
+}
+
+void PrivateProxy::end() {
+  if (!has_ended()) end_child(std::exchange(process_, -1));
+}
 
 }  // namespace sluice

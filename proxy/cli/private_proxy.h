@@ -23,12 +23,14 @@ class PrivateProxy {
   PrivateProxy& operator=(const PrivateProxy&) = delete;
 
   const std::string& address() const { return address_; }
+  bool has_ended();  // by itself, which it should not
+  void end();        // and what it has counted is in the store
 
  private:
   PrivateProxy(pid_t process, std::string address)
       : process_(process), address_(std::move(address)) {}
 
-  const pid_t process_;
+  pid_t process_;  // -1: it has ended
   const std::string address_;
 };
 

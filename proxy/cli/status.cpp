@@ -1,4 +1,4 @@
-// `sluice status [KEY]`: a table of keys, those that are shut first.
+// `sluice status [KEY]`: a table of keys, those that are shut first, and one of jobs.
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -9,6 +9,7 @@
 #include "policy/state_key.h"
 #include "policy/units.h"
 #include "proxy/cli/commands.h"
+#include "proxy/cli/job_rows.h"
 #include "proxy/cli/key_json.h"
 #include "proxy/cli/memory.h"
 #include "proxy/cli/terminal.h"
@@ -98,9 +99,16 @@ std::string table(const std::vector<KnownKey>& keys, const Terminal& terminal, I
                       rows);
 }
 
-std::string as_json(const Memory& memory, const std::vector<KnownKey>& keys, const ClockPair& now) {
+std::string as_json(const Memory& memory, const std::vector<KnownKey>& keys,
+                    const std::vector<NotedAnomaly>& anomalies, const std::vector<ListedJob>& jobs,
+                    const ClockPair& now) {
   nlohmann::json out{{"at", iso_time(now.utc)}, {"keys", nlohmann::json::array()}};
   for (const KnownKey& known : keys) out["keys"].push_back(key_json(known, now));
+  out["anomalies"] = nlohmann::json::array();
+  for (const NotedAnomaly& noted : anomalies) out["anomalies"].push_back(noted_json(noted));
+  out["jobs"] = nlohmann::json::array();
+  for (const ListedJob& job : jobs)
+    out["jobs"].push_back(job_json(job, memory.loaded.config.jobs, now));
   out["stop"] = memory.stop ? nlohmann::json(*memory.stop) : nlohmann::json(nullptr);
   out["refused_policies"] = nlohmann::json::array();
   for (const Diagnostic& problem : memory.rules->load().problems)
@@ -118,6 +126,15 @@ std::string details(const std::vector<KnownKey>& keys, const ClockPair& now) {
       out += "The origin said: " + printable(known.state->said) + "\n";
   }
   return out;
+}
+
+std::string going_on(const std::vector<NotedAnomaly>& anomalies, const Terminal& terminal) {
+  std::string out;
+  for (const NotedAnomaly& noted : anomalies) {
+    out += "\n" + terminal.paint("anomaly", Colour::yellow) + " since " + iso_time(noted.since) +
+           ": " + printable(noted.sentence);
+  }
+  return out.empty() ? out : out + "\n";
 }
 
 std::string refused_policies(const Memory& memory, const Terminal& terminal) {
@@ -142,17 +159,23 @@ int show(Memory& memory, const StatusOptions& options, const Terminal& terminal)
   const ClockPair now = clock_now();
   auto keys = find_keys(memory, options.key, now);
   if (!keys) return complain(keys.error(), kExitUnreachable);
+  const auto jobs = options.key ? Result(std::vector<ListedJob>()) : find_jobs(memory, now);
+  if (!jobs) return complain(jobs.error(), kExitUnreachable);
   std::stable_sort(keys->begin(), keys->end(), [&](const KnownKey& a, const KnownKey& b) {
     return rank(a, now.mono) < rank(b, now.mono);
   });
+  const auto anomalies = find_anomalies(memory, options.key, now);
+  if (!anomalies) return complain(anomalies.error(), kExitUnreachable);
   memory.stop = find_stop(memory.loaded.state_dir);
   std::string out;
   if (options.json) {
-    out = as_json(memory, *keys, now);
+    out = as_json(memory, *keys, *anomalies, *jobs, now);
   } else if (!keys->empty()) {
     out = table(*keys, terminal, now.mono);
     if (options.key) out += details(*keys, now);
-    out += refused_policies(memory, terminal);
+    const auto about_jobs = job_table(*jobs, memory.loaded.config, terminal, now);
+    if (!about_jobs.empty()) out += "\n" + about_jobs;
+    out += going_on(*anomalies, terminal) + refused_policies(memory, terminal);
   } else if (options.key) {
     out = "nothing is known about " + *options.key + ": it lets requests through\n";
   } else {
@@ -186,12 +209,12 @@ int status(const CommandLine& line, StatusOptions options) {
 }  // namespace
 
 void add_status_command(CLI::App& app, CommandLine& line) {
-  CLI::App* command =
-      add_command(app, "status", "show what is known about every key, shut ones first",
-                  "  sluice status\n"
-                  "  sluice status api.example.com\n"
-                  "  sluice status --watch\n"
-                  "  sluice status --json | jq '.keys[] | select(.state == \"open\")'\n");
+  CLI::App* command = add_command(
+      app, "status", "show what is known about every key, shut ones first, and about jobs",
+      "  sluice status\n"
+      "  sluice status api.example.com\n"
+      "  sluice status --watch\n"
+      "  sluice status --json | jq '.keys[] | select(.state == \"open\")'\n");
   add_config_flags(*command, line.flags);
   auto options = std::make_shared<StatusOptions>();
   command->add_option("key", options->key, "a host (all its keys), host:port or policy/NAME")

@@ -6,6 +6,7 @@
 #include "policy/classify.h"
 #include "proxy/cli/commands.h"
 #include "proxy/clock.h"
+#include "proxy/daemon_record.h"
 #include "proxy/stop_file.h"
 #include "proxy/stop_switch.h"
 #include "store/blocking.h"
@@ -23,7 +24,7 @@ void record(const LoadedConfig& loaded, bool in_force, const std::string& reason
     return;
   }
   const auto recorded = wait_for([&](Completion done) {
-    record_stop(*opened->store, in_force, reason, now, std::move(done));
+    record_stop(*opened->store, in_force, stop_event(in_force, reason, now), std::move(done));
   });
   if (!recorded) std::cerr << "sluice: no event was recorded: " << recorded.error() << "\n";
 }
@@ -46,6 +47,11 @@ int stop(const CommandLine& line, const std::string& given) {
   if (!*written) std::cerr << "sluice: stopped, but the reason could not be written down\n";
   std::cout << "stopped: every proxy on " << loaded.state_dir
             << " forwards nothing until `sluice resume`" << std::endl;
+  // A service of the system has another one than whoever asks.
+  if (!find_daemon(loaded.state_dir)) {
+    std::cerr << "sluice: no proxy is running there now; one with another state directory goes on: "
+                 "name it with --state-dir\n";
+  }
   if (loaded.problems.empty()) record(loaded, true, reason);
   return kExitOk;
 }

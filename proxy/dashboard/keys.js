@@ -43,8 +43,9 @@ export class Keys {
 
   makeColumns() {
     this.heads = COLUMNS.map(([sort, word, classes, order]) => {
-      if (!sort) return element("span", {}, word);
-      return element("button", { type: "button", class: classes, "data-sort": sort, title: `Sort by ${word.toLowerCase()}`, on: { click: () => this.sort(sort, order) } }, word);
+      if (!sort) return element("div", { role: "columnheader" }, word);
+      const button = element("button", { type: "button", "data-sort": sort, title: `Sort by ${word.toLowerCase()}`, on: { click: () => this.sort(sort, order) } }, word);
+      return element("div", { class: classes, role: "columnheader" }, button);
     });
     byId("columns").append(...this.heads);
     const choice = byId("sort-by");
@@ -64,9 +65,13 @@ export class Keys {
 
   markColumns() {
     for (const head of this.heads) {
-      const mine = head.dataset.sort === this.query.sort;
-      if (mine) head.dataset.order = this.query.order;
-      else delete head.dataset.order;
+      const button = head.firstElementChild;
+      if (!button) continue; // no order by that one
+      const { order } = this.query;
+      const mine = button.dataset.sort === this.query.sort;
+      head.setAttribute("aria-sort", !mine ? "none" : order === "asc" ? "ascending" : "descending");
+      if (mine) button.dataset.order = order;
+      else delete button.dataset.order;
     }
     byId("sort-by").value = this.query.sort;
     for (const [state, { button }] of this.filters) button.setAttribute("aria-pressed", state === this.query.state);
@@ -98,7 +103,7 @@ export class Keys {
     setText(byId("keys-count"), matched === total ? `${total} keys` : `${matched} of ${total} keys`);
     const empty = byId("keys-empty");
     const kind = matched > 0 ? "" : total > 0 ? `none ${this.query.q}` : "first";
-    byId("rows").hidden = matched === 0;
+    byId("grid").hidden = matched === 0;
     empty.hidden = matched > 0;
     if (empty.dataset.kind === kind) return;
     empty.dataset.kind = kind;

@@ -81,7 +81,8 @@ export class Overview {
 
   period({ name, limit, spent, reserved, alert_at: alertAt, stop_at: stopAt, resets }, currency) {
     const share = (amount) => (limit > 0 ? Math.min(1, amount / limit) : 0);
-    const tone = share(spent) >= stopAt ? "bad" : share(spent) >= alertAt ? "warn" : "good";
+    const used = share(spent + reserved);  // what is reserved counts
+    const tone = used >= stopAt ? "bad" : used >= alertAt ? "warn" : "good";
     const meter = element("div", {
       class: "meter", role: "meter", "data-tone": tone, "aria-label": `${name} budget`, "aria-valuemin": 0, "aria-valuemax": limit,
       "aria-valuenow": spent, "aria-valuetext": `${money(spent, currency)} of ${money(limit, currency)}`,
@@ -91,7 +92,7 @@ export class Overview {
       node.style.setProperty("--to", `${(to * 100).toFixed(2)}%`);
       return node;
     };
-    meter.append(part("i", share(spent + reserved), "reserved"), part("i", share(spent)), part("b", stopAt));
+    meter.append(part("i", used, "reserved"), part("i", share(spent)), part("b", stopAt));
     const foot = [`stops at ${Math.round(stopAt * 100)} %`, resets ? `starts anew ${clock(resets)}` : ""].filter(Boolean).join(", ");
     return element("div", { class: "period" },
       element("div", { class: "period-head" }, element("b", {}, name), element("span", {}, `${money(spent, currency)} of ${money(limit, currency)}`)),

@@ -26,16 +26,18 @@ class Row {
     this.requests = this.cell("number cell-requests");
     this.refused = this.cell("number");
     this.chart = new Chart(128, 34, ["requests", "refused", "delay"], "spark");
-    this.node = element("div", { class: "row", role: "row" },
-      element("div", { class: "cell-state", role: "cell" }, this.state),
+    this.cells = [
+      element("div", { class: "cell-state", role: "gridcell" }, this.state),
       element("div", { class: "key", role: "rowheader" }, this.name, this.about),
       this.countDown, this.delay, this.flight, this.held, this.requests, this.refused,
-      element("div", { class: "spark-cell", role: "cell" }, this.chart.node));
+      element("div", { class: "spark-cell", role: "gridcell" }, this.chart.node)];
+    this.cells.forEach((cell, i) => cell.setAttribute("aria-colindex", i + 1));
+    this.node = element("div", { class: "row", role: "row" }, ...this.cells);
     this.index = -1;
   }
 
   cell(classes) {
-    return element("div", { class: classes, role: "cell" });
+    return element("div", { class: classes, role: "gridcell" });
   }
 
   place(index, height) {
@@ -43,7 +45,8 @@ class Row {
     this.index = index;
     this.node.id = `row-${index}`;
     this.node.style.setProperty("--at", `${index * height}px`);
-    this.node.setAttribute("aria-rowindex", index + 1);
+    this.node.setAttribute("aria-rowindex", index + 2); // the head of the columns is the first
+    this.cells.forEach((cell, i) => { cell.id = `cell-${index}-${i}`; });
   }
 
   show(data) {
@@ -92,15 +95,17 @@ export class Rows {
     this.load = load;
     this.open = open;
     this.node = byId("rows");
+    this.grid = byId("grid");
     this.data = []; // sparse, by place in the order
     this.shown = new Map(); // place -> Row
     this.spare = [];
     this.matched = 0;
     this.active = 0;
+    this.column = -1; // the cell of the active row; -1: the row itself
     this.turn = 0;
     addEventListener("scroll", () => this.schedule(), { passive: true });
     addEventListener("resize", () => this.schedule());
-    this.node.addEventListener("keydown", (event) => this.onKey(event));
+    this.grid.addEventListener("keydown", (event) => this.onKey(event));
     this.node.addEventListener("click", (event) => this.onClick(event));
     setInterval(() => this.tick(), 250);
   }
@@ -176,7 +181,7 @@ export class Rows {
     const { height, first, last } = this.range();
     const end = Math.min(last, this.matched);
     this.node.style.height = `${this.matched * height}px`;
-    this.node.setAttribute("aria-rowcount", this.matched);
+    this.grid.setAttribute("aria-rowcount", this.matched + 1);
     for (const [index, row] of this.shown) {
       if (index >= first && index < end && row.height === height) continue;
       row.node.remove();
@@ -184,20 +189,34 @@ export class Rows {
       row.index = -1;
       this.spare.push(row);
     }
+    let next = this.node.firstElementChild; // elements stand in the order of their rows
     for (let index = first; index < end; index += 1) {
       let row = this.shown.get(index);
-      if (!row) {
+      if (row) {
+        next = row.node.nextElementSibling;
+      } else {
         row = this.spare.pop() ?? new Row();
         row.height = height;
         row.place(index, height);
         this.shown.set(index, row);
-        this.node.append(row.node);
+        this.node.insertBefore(row.node, next);
       }
       if (row.data !== this.data[index] || !row.data) row.show(this.data[index]);
       row.node.classList.toggle("active", index === this.active);
+      row.cells.forEach((cell, i) => cell.classList.toggle("active-cell", index === this.active && i === this.column));
     }
-    if (this.matched > 0) this.node.setAttribute("aria-activedescendant", `row-${this.active}`);
-    else this.node.removeAttribute("aria-activedescendant");
+    const active = this.column < 0 ? `row-${this.active}` : `cell-${this.active}-${this.column}`;
+    if (this.shown.has(this.active)) this.grid.setAttribute("aria-activedescendant", active);
+    else this.grid.removeAttribute("aria-activedescendant");
+  }
+
+  // To the next cell that is shown; on a narrow screen some are not.
+  moveInRow(step) {
+    const cells = this.shown.get(this.active)?.cells ?? [];
+    let column = this.column + step;
+    while (column >= 0 && column < cells.length && !cells[column].offsetParent) column += step;
+    if (column < cells.length) this.column = Math.max(-1, column);
+    this.draw();
   }
 
   tick() {
@@ -220,6 +239,9 @@ export class Rows {
       this.active = Math.max(0, Math.min(this.matched - 1, this.active + moves[event.key]));
       this.reveal();
       this.draw();
+    } else if (["ArrowLeft", "ArrowRight"].includes(event.key)) {
+      event.preventDefault();
+      this.moveInRow(event.key === "ArrowRight" ? 1 : -1);
     }
   }
 
@@ -234,7 +256,7 @@ export class Rows {
   onClick(event) {
     const node = event.target.closest(".row");
     if (!node) return;
-    const index = Number(node.getAttribute("aria-rowindex")) - 1;
+    const index = Number(node.id.replace("row-", ""));
     this.active = index;
     this.draw();
     if (this.data[index]) this.open(this.data[index]);

@@ -10,12 +10,15 @@ Hold& Hold::operator=(Hold&& other) noexcept {
   if (this != &other) {
     reset();
     visitor_ = std::move(other.visitor_);
+    job_ = std::move(other.job_);
+    since_ = other.since_;
   }
   return *this;
 }
 
 void Hold::reset() {
   if (!visitor_) return;
+  if (const auto job = std::exchange(job_, nullptr)) job->add_wait(monotonic_now() - since_);
   visitor_->asker = nullptr;
   visitor_->gate->leave(*visitor_);
   visitor_.reset();
@@ -41,10 +44,16 @@ Judgement Permit::report(Outcome outcome, bool safe, Asker* asker, Mailbox* mail
   return body_->governor.tell(*body_, outcome, safe, asker, mailbox);
 }
 
+void Permit::sent(bool is_sent) {
+  if (body_) body_->sent = is_sent;
+}
+
 Judgement Permit::answered(const Head& response, Asker& asker, Mailbox& mailbox) {
   body_->outcome =
       body_->journey.match.classifier->head(response.status, response.fields, utc_now());
   body_->judged = true;
+  body_->sent = true;
+  if (!body_->taken.empty()) body_->governor.settle(*body_, &response);
   const OutcomeKind kind = body_->outcome.kind;
   if (kind == OutcomeKind::success || kind == OutcomeKind::neutral) return {.kind = kind};
   return report(body_->outcome, replayable(), &asker, &mailbox);
@@ -63,8 +72,7 @@ Judgement Permit::found(std::size_t marker, Asker& asker, Mailbox& mailbox) {
 }
 
 void Permit::scanned() {
-  if (body_ && body_->judged && !body_->reported)
-    report(std::move(body_->outcome), false, nullptr, nullptr);
+  if (body_ && body_->judged && !body_->reported) report(body_->outcome, false, nullptr, nullptr);
 }
 
 bool Permit::replayable() const { return body_ && body_->journey.replayable; }
@@ -75,6 +83,7 @@ Judgement Permit::failed(OutcomeKind kind, bool nothing_sent, Asker& asker, Mail
 }
 
 void Permit::connected() {
+  sent(true);
   if (body_ && !body_->reported) report({.kind = OutcomeKind::success}, false, nullptr, nullptr);
 }
 
@@ -82,6 +91,7 @@ void Permit::done() {
   if (!body_) return;
   scanned();
   if (!body_->reported) report({.kind = OutcomeKind::local}, false, nullptr, nullptr);
+  if (!body_->taken.empty()) body_->governor.settle(*body_, nullptr);
   body_->governor.done(*body_);
   body_.reset();
 }

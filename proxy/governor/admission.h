@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -21,8 +22,9 @@ namespace sluice {
 
 class Gate;
 class Governor;
-struct Visitor;
 struct Admission;
+struct Cost;
+struct Visitor;
 
 struct Ask {
   const Head& request;    // its views are good during the call only
@@ -39,6 +41,12 @@ struct Ask {
   std::uint64_t connection = 0;
 };
 
+// What tells one request from another, to see a client that asks for the same again and again.
+struct AskedUrl {
+  std::uint64_t hash = 0;  // 0: it is not told apart
+  std::string name{};      // empty: it was not asked for lately
+};
+
 // One request from its first question to its last try.
 struct Journey {
   Match match{};
@@ -47,7 +55,10 @@ struct Journey {
   std::string job{}, job_run{};
   std::uint64_t job_max_requests = 0;
   std::shared_ptr<JobTable::Pass> pass{};  // its place among its job's; null: of no job
+  std::shared_ptr<const Cost> cost{};      // null: it is free
+  std::optional<Duration> crawl_delay{};   // by robots.txt, where the policy minds it
   unsigned tries = 0;                      // that the origin has refused
+  AskedUrl url{};                          // its name is gone once the gate was asked
   bool replayable = false;  // it may be sent twice, by its method or its client's word
   bool tunnel = false;
 };
@@ -73,6 +84,9 @@ class [[nodiscard]] Hold {
  public:
   Hold() = default;
   explicit Hold(std::shared_ptr<Visitor> visitor) : visitor_(std::move(visitor)) {}
+  // For its turn, since then: the time is counted for its job, if it has one.
+  Hold(std::shared_ptr<Visitor> visitor, std::shared_ptr<JobTable::Pass> job, Instant since)
+      : visitor_(std::move(visitor)), job_(std::move(job)), since_(since) {}
   Hold(Hold&&) noexcept = default;
   Hold& operator=(Hold&& other) noexcept;
   ~Hold() { reset(); }
@@ -81,6 +95,8 @@ class [[nodiscard]] Hold {
 
  private:
   std::shared_ptr<Visitor> visitor_;
+  std::shared_ptr<JobTable::Pass> job_;
+  Instant since_{};
 };
 
 // What an answer means for this exchange.
@@ -101,6 +117,9 @@ class [[nodiscard]] Permit {
   Permit& operator=(Permit&&) noexcept;
   ~Permit();
 
+  // Whether anything of it has gone to the origin. What has not is given back: its place in the
+  // limits, its price.
+  void sent(bool is_sent);
   // The final response head. A success is only taken for one when scanned() or done() is told.
   Judgement answered(const Head& response, Asker& asker, Mailbox& mailbox);
   MarkerScan scan(const Head& response) const;  // of the body that follows

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "policy/host_merge.h"
 #include "proxy/clock.h"
 
 namespace sluice {
@@ -10,16 +11,9 @@ namespace {
 
 constexpr double kRetryShare = 0.2;   // of the requests to a key
 constexpr double kMostRetries = 100;  // saved up
-
-// What two processes know about one key, put together: the later end of a cooldown holds.
-HostState merged(HostState stored, const HostState& ours) {
-  const std::uint64_t version = stored.version;
-  const std::uint64_t epoch = std::max(stored.epoch, ours.epoch);
-  if (ours.phase == Phase::open && ours.until > stored.until) stored = ours;
-  stored.version = version;
-  stored.epoch = epoch;
-  return stored;
-}
+constexpr const char* kTooSlow = "it has not answered in time";
+constexpr Duration kSayAgain = 1min;     // what an observing policy would have done
+constexpr Duration kBlockPatience = 5s;  // for a write of the request limits or the budget
 
 }  // namespace
 
@@ -36,25 +30,40 @@ bool Gate::is_known() {
 void Gate::load(HostState stored, std::uint64_t store_version, const Rules& rules, Instant now,
                 Effects& out) {
   const std::lock_guard guard(mutex_);
-  seen_ = store_version;
-  if (known_ && stored.version == state_.version) return;
-  const HostState before = state_;
-  const bool first = !std::exchange(known_, true);
-  if (!first && stored.epoch == state_.epoch && stored.phase == state_.phase) {
-    stored.consecutive = std::max(stored.consecutive, state_.consecutive);
-  }
-  state_ = std::move(stored);
-  if (first) {
+  if (!known_) {
+    known_ = true;
+    seen_ = store_version;
+    base_ = stored;
+    state_ = std::move(stored);
     pace_ = pace_restored(rules, state_.pace, now);
     return;
   }
-  if (state_.epoch != before.epoch || state_.phase != before.phase ||
-      state_.until != before.until) {
-    wake_at(out, now);
-  }
+  // The write under way will tell, and knows which came first.
+  if (saving_) return;
+  seen_ = store_version;
+  // Read before our own last write, or swept away: we know it better.
+  if (stored.version <= base_.version) return;
+  adopt(stored, rules_ != nullptr ? *rules_ : rules, now, out);
 }
 
-// What the breaker and then the pacer say now. Asking takes what it is given: a lease, a slot.
+// Another process has written. Its word and ours are put together.
+void Gate::adopt(const HostState& stored, const Rules& rules, Instant now, Effects& out) {
+  const HostState before = std::exchange(state_, merged(base_, state_, stored));
+  base_ = stored;
+  dirty_ |= !(state_ == stored);
+  pace_ = pace_adopted(rules, pace_, state_.pace, now);
+  if (before.phase != Phase::closed && state_.phase == Phase::closed) {
+    const bool by_operator = state_.until == Instant{};
+    pace_ = by_operator ? pace_cleared(pace_) : pace_reopened(rules, pace_);
+  }
+  const bool moved = state_.epoch != before.epoch || state_.phase != before.phase ||
+                     state_.until != before.until || state_.leases != before.leases;
+  if (moved && waiting() > 0) wake_at(out, now);
+  note_close(before, now, out);
+}
+
+// What the breaker, the pacer and the allowances say now. Asking takes what it is given: a lease, a
+// slot.
 Gate::Pass Gate::pass(const Journey& who, double jitter, Instant now) {
   using Act = Decision::Act;
   const Rules& rules = *who.match.rules;
@@ -68,57 +77,111 @@ Gate::Pass Gate::pass(const Journey& who, double jitter, Instant now) {
   if (watches) out.ticket.epoch = state_.epoch;
   if (act == Act::hold || act == Act::refuse) return out;
 
-  PaceStep pace = watches ? pace_forced(rules, std::move(pace_), now, jitter)
-                          : pace_decide(rules, std::move(pace_), now, jitter);
-  pace_ = std::move(pace.next);
+  const auto later = [&](Instant at) -> Pass {
+    if (before) state_ = std::move(*before);  // the lease was not used
+    const Instant patience = who.arrived + rules.hold.max_wait;
+    const bool hopeless = now >= patience || (at > patience && at != Instant::max());
+    return {hopeless ? Act::refuse : Act::hold, std::min(at, hopeless ? at : patience)};
+  };
+  if (!watches && unusual_.next_at() > now) return later(unusual_.next_at());
+  if (who.crawl_delay) pace_.flight.crawl_delay = *who.crawl_delay;
+  PaceStep pace =
+      watches ? pace_forced(rules, pace_, now, jitter) : pace_decide(rules, pace_, now, jitter);
   out.pace = pace.ticket;
   if (pace.go) {
-    keep_limits(who, now, out);
-    if (out.by_limit && before) state_ = std::move(*before);
+    if (allowances_ != nullptr && Allowances::concern(who)) take_allowance(who, now, out);
+    // What an allowance stops was never sent: to the pace it is as if nobody had asked.
+    if (out.act == act) pace_ = pace.next;
+    if (out.by != By::key && before) state_ = std::move(*before);
+    if (out.by != By::key && out.act == Act::refuse) ++state_.counts.refused;
+    if (out.act != Act::hold && out.act != Act::refuse) unusual_.went(now);
     return out;
   }
-  if (before) state_ = std::move(*before);  // the lease was not used
-  const Instant patience = who.arrived + rules.hold.max_wait;
-  const bool hopeless = now >= patience || (pace.at > patience && pace.at != Instant::max());
-  return {hopeless ? Act::refuse : Act::hold, std::min(pace.at, hopeless ? pace.at : patience)};
+  return later(pace.at);
 }
 
-// The windows of `limits` come last: what they give counts from now on.
-void Gate::keep_limits(const Journey& who, Instant now, Pass& passed) {
-  const Rules& rules = *who.match.rules;
-  if (limits_ == nullptr || rules.limits.requests.empty() || rules.mode == Mode::observe) return;
-  const auto answer = limits_->take(key_, rules.limits, clock_now());
-  using Kind = RequestLimits::Answer::Kind;
-  if (answer.kind == Kind::go) return;
-  pace_ = pace_done(std::move(pace_), now, passed.pace);
-  const Instant patience = who.arrived + rules.hold.max_wait;
-  const bool soon = answer.kind == Kind::soon && now < patience;
-  const bool waits = soon || (answer.kind == Kind::at && answer.at <= patience);
-  passed = {.act = waits ? Decision::Act::hold : Decision::Act::refuse,
-            .until = answer.kind == Kind::at ? answer.at : patience,
-            .by_limit = true};
+// Last, because what is taken counts from now on.
+void Gate::take_allowance(const Journey& who, Instant now, Pass& passed) {
+  using Act = Decision::Act;
+  using Kind = Allowances::Answer::Kind;
+  auto answer = allowances_->take(key_, who);
+  const bool soon = answer.kind == Kind::soon;
+  if (!soon) {
+    block_due_ = Instant{};
+  } else if (block_due_ == Instant{} || waiting() == 0) {
+    block_due_ = now + kBlockPatience;
+  }
+  passed.why = std::move(answer.why);
+  if (answer.kind == Kind::go) {
+    passed.taken = answer.taken;
+    return;
+  }
+  const auto stay = [&](Act act, By by, Instant until) {
+    passed = {.act = act, .until = until, .by = by, .why = std::move(passed.why)};
+  };
+  switch (answer.kind) {
+    case Kind::go: break;
+    case Kind::soon:
+      if (now < block_due_) return stay(Act::hold, By::store, block_due_);
+      passed.why = kTooSlow;
+      return stay(Act::refuse, By::store, {});
+    case Kind::limit: {
+      const bool waits = answer.until <= who.arrived + who.match.rules->hold.max_wait;
+      return stay(waits ? Act::hold : Act::refuse, By::limit, answer.until);
+    }
+    case Kind::budget: return stay(Act::refuse, By::budget, answer.until);
+    case Kind::failed: return stay(Act::refuse, By::store, {});
+  }
+}
+
+// Before all else, and nothing is taken (DESIGN §3).
+std::optional<Gate::Pass> Gate::out_of_money(const Journey& who) {
+  if (!who.cost || allowances_ == nullptr) return std::nullopt;
+  auto stop = allowances_->stopped(who);
+  if (!stop) return std::nullopt;
+  ++state_.counts.refused;
+  return Pass{.act = Decision::Act::refuse,
+              .until = stop->until,
+              .by = By::budget,
+              .why = std::move(stop->why)};
+}
+
+void Gate::note_watched(const Pass& passed, Instant now, Effects& out) {
+  if (passed.why.empty() || (said_would_ != Instant{} && now < said_would_ + kSayAgain)) return;
+  said_would_ = now;
+  out.would = passed.why;
 }
 
 Gate::Asked Gate::ask(Journey& who, Asker& asker, Mailbox& mailbox, double jitter, Instant now,
                       Effects& out) {
-  using Act = Decision::Act;
   const std::lock_guard guard(mutex_);
+  const bool first_try = who.tries == 0;
+  const AskedUrl url{who.url.hash, std::exchange(who.url.name, {})};
+  Asked asked = answer(who, asker, mailbox, jitter, now, out);
+  if (watch_ != nullptr && first_try) watch_ask(url, asked.kind, now, out);
+  return asked;
+}
+
+Gate::Asked Gate::answer(Journey& who, Asker& asker, Mailbox& mailbox, double jitter, Instant now,
+                         Effects& out) {
+  using Act = Decision::Act;
   last_used_ = now;
   const Rules& rules = *who.match.rules;
-  if (rules_ != &rules) {
-    rules_ = &rules;
-    book_ = who.match.book;
-    policy_ = who.match.policy->name;
-  }
+  if (rules_ != &rules) follow(who.match);
   const bool behind_others = waiting() > 0 && who.tries == 0 && rules.mode == Mode::enforce;
   Pass passed{.act = Act::hold};
-  if (!behind_others) passed = pass(who, jitter, now);
+  if (auto stop = out_of_money(who)) {
+    passed = *std::move(stop);
+  } else if (!behind_others) {
+    passed = pass(who, jitter, now);
+  }
   // Nobody is told of a cooldown that a crash could still undo.
   if (passed.act == Act::refuse && !is_durable())
     passed = {.act = Act::hold, .until = Instant::max()};
   if (passed.act == Act::forward) {
     count_forward(who);
-    return {Asked::Kind::go, passed};
+    note_watched(passed, now, out);
+    return {Asked::Kind::go, std::move(passed)};
   }
   if (passed.act == Act::refuse) {
     dirty_ = true;
@@ -149,12 +212,13 @@ void Gate::enqueue(std::shared_ptr<Visitor> visitor, bool first) {
   if (!queue_) queue_ = std::make_unique<Queue>(Queue{FairQueue(SIZE_MAX)});
   const Journey& who = visitor->journey;
   visitor->id = ++last_id_;
-  queue_->turns.push({.id = visitor->id,
-                      .job = std::hash<std::string>{}(who.job),
-                      .client = who.client,
-                      .connection = who.connection,
-                      .deadline = who.arrived + who.match.rules->hold.max_wait},
-                     first);
+  queue_->turns.push(
+      {.id = visitor->id,
+       .job = std::hash<std::string>{}(who.job),
+       .client = who.client,
+       .connection = who.connection,
+       .deadline = std::max(who.arrived + who.match.rules->hold.max_wait, block_due_)},
+      first);
   queue_->visitors.emplace(visitor->id, std::move(visitor));
 }
 
@@ -170,6 +234,26 @@ std::shared_ptr<Visitor> Gate::dequeue(std::uint64_t id) {
   return out;
 }
 
+// The rules of the latest request are what reports are about.
+void Gate::follow(const Match& match) {
+  rules_ = match.rules;
+  book_ = match.book;
+  policy_ = match.policy->name;
+}
+
+void Gate::renew(const std::shared_ptr<const Rulebook>& book, Instant now, Effects& out) {
+  const std::lock_guard guard(mutex_);
+  if (waiting() == 0) return;
+  for (const auto& [id, visitor] : queue_->visitors) {
+    Journey& who = visitor->journey;
+    who.match = book->renewed(who.match);
+    who.match.book = book;
+    queue_->turns.set_deadline(id, who.arrived + who.match.rules->hold.max_wait);
+  }
+  follow(queue_->visitors.at(queue_->turns.front()->id)->journey.match);
+  wake_at(out, now);
+}
+
 // Lets through whoever may go now, in order, and says when to look again.
 void Gate::pump(double jitter, Instant now, Effects& out) {
   const std::lock_guard guard(mutex_);
@@ -178,7 +262,8 @@ void Gate::pump(double jitter, Instant now, Effects& out) {
   while (waiting() > 0) {
     const std::uint64_t id = queue_->turns.front()->id;
     const std::shared_ptr<Visitor> visitor = queue_->visitors.at(id);
-    const Pass passed = pass(visitor->journey, jitter, now);
+    auto stop = out_of_money(visitor->journey);
+    const Pass passed = stop ? *std::move(stop) : pass(visitor->journey, jitter, now);
     if (passed.act == Act::hold) {
       wake_at(out, std::min(passed.until, *queue_->turns.next_deadline()));
       break;
@@ -195,11 +280,15 @@ void Gate::pump(double jitter, Instant now, Effects& out) {
     out.words.push_back({.to = visitor, .pass = passed});
   }
   if (waiting() == 0 || !is_durable()) return;
+  const bool asked_store = block_due_ != Instant{};
   for (const Waiter& late : queue_->turns.expire(now)) {
     auto visitor = std::move(queue_->visitors.at(late.id));
     queue_->visitors.erase(late.id);
-    out.words.push_back(
-        {.to = std::move(visitor), .pass = {.act = Act::refuse, .until = state_.until}});
+    out.words.push_back({.to = std::move(visitor),
+                         .pass = {.act = Act::refuse,
+                                  .until = state_.until,
+                                  .by = asked_store ? By::store : By::key,
+                                  .why = asked_store ? kTooSlow : ""}});
   }
   if (queue_->visitors.empty()) queue_.reset();
 }
@@ -212,7 +301,7 @@ Gate::Told Gate::tell(const Permit::Body& permit, const Outcome& outcome, bool s
   dirty_ = true;
   const bool good = outcome.kind == OutcomeKind::success || outcome.kind == OutcomeKind::neutral;
   const PaceMemory learned = pace_.learned;
-  pace_ = pace_observe(rules, std::move(pace_), now, permit.pace, outcome);
+  pace_ = pace_observe(rules, pace_, now, permit.pace, outcome);
   bool tighter = false;
   if (good && state_.phase == Phase::closed) {
     state_ = observe(rules, std::move(state_), now, outcome, jitter);
@@ -220,13 +309,13 @@ Gate::Told Gate::tell(const Permit::Body& permit, const Outcome& outcome, bool s
     const HostState before = state_;
     state_ = observe(rules, std::move(state_), now, outcome, jitter);
     if (before.phase != Phase::closed && state_.phase == Phase::closed) {
-      pace_ = pace_reopened(rules, std::move(pace_), now, before.cause);
+      pace_ = pace_reopened(rules, pace_);
     }
     note_transition(before, now, out);
     tighter = tightens(before, state_);
     if (state_.phase != before.phase && !tighter) save_soon(out);
   }
-  note_pace(rules, learned, out);
+  note_pace(rules, learned, outcome, out);
   if (tighter || pace_tightens(learned, pace_.learned)) tighter_next_ = true;
   Told told;
   // Also a refusal that changed nothing waits: it tells of the same cooldown.
@@ -235,21 +324,25 @@ Gate::Told Gate::tell(const Permit::Body& permit, const Outcome& outcome, bool s
     (tighter_next_ ? told_next_ : told_now_).push_back(told.wait);
   }
   if (tighter_next_) save_soon(out);
+  if (watch_ != nullptr && who.tries == 0) watch_answer(outcome, now, out);
   const bool open = phase_at(state_, now) == Phase::open;
   const Instant again = open ? state_.until : now;
-  told.retry = !good && safe && rules.retry.on.contains(outcome.kind) &&
-               who.tries < rules.retry.max && !outcome.no_credit &&
-               outcome.signal.should_retry.value_or(true) &&
+  told.retry = !good && safe && rules.mode == Mode::enforce &&
+               rules.retry.on.contains(outcome.kind) && who.tries < rules.retry.max &&
+               !outcome.no_credit && outcome.signal.should_retry.value_or(true) &&
                again <= who.arrived + rules.hold.max_wait && take_retry();
   if (waiting() > 0) wake_at(out, now);
   return told;
 }
 
 // What the pacer learned goes where it is kept.
-void Gate::note_pace(const Rules& rules, const PaceMemory& before, Effects& out) {
+void Gate::note_pace(const Rules& rules, const PaceMemory& before, const Outcome& why,
+                     Effects& out) {
   if (pace_.learned == before) return;
   state_.pace = pace_.learned;
-  if (pace_changed(before, pace_.learned)) out.pace = pace_sentence(rules, pace_, last_used_);
+  if (pace_changed(before, pace_.learned)) {
+    out.pace = pace_change_sentence(rules, before, pace_.learned, why);
+  }
 }
 
 // One wake-up at a time, the earliest; it finds the later ones.
@@ -271,7 +364,7 @@ bool Gate::take_retry() {
 
 void Gate::done(const PaceTicket& ticket, Instant now, Effects& out) {
   const std::lock_guard guard(mutex_);
-  pace_ = pace_done(std::move(pace_), now, ticket);
+  pace_ = pace_done(pace_, now, ticket);
   last_used_ = now;
   if (waiting() > 0) wake_at(out, now);
 }
@@ -280,6 +373,7 @@ void Gate::note_transition(const HostState& before, Instant now, Effects& out) {
   if (state_.phase == before.phase && state_.epoch == before.epoch) return;
   if (waiting() > 0) wake_at(out, now);
   out.changed = state_;
+  out.shut = before.phase == Phase::closed && state_.phase == Phase::open;
 }
 
 void Gate::save_soon(Effects& out) {
@@ -292,7 +386,26 @@ void Gate::save_soon(Effects& out) {
   tighter_now_ = std::exchange(tighter_next_, false);
   told_now_ = std::exchange(told_next_, {});
   claims_now_ = std::exchange(claims_next_, {});
+  writing_ = state_;
   out.save = state_;
+}
+
+// Probes that were taken on a state that does not hold.
+void Gate::take_back_claims(Instant now) {
+  for (auto* claims : {&claims_now_, &claims_next_}) {
+    for (Claim& claim : *claims) {
+      take_back(claim, now);
+      enqueue(std::move(claim.visitor), true);
+    }
+    claims->clear();
+  }
+}
+
+// What was given for a probe that does not go.
+void Gate::take_back(const Claim& claim, Instant now) {
+  pace_ = pace_done(pace_, now, claim.pass.pace);
+  if (allowances_ != nullptr)
+    allowances_->give_back(key_, claim.visitor->journey, claim.pass.taken);
 }
 
 void Gate::saved(const Result<std::uint64_t>& version, const HostState* stored, bool keep_going,
@@ -301,42 +414,39 @@ void Gate::saved(const Result<std::uint64_t>& version, const HostState* stored, 
   saving_ = false;
   const bool was_tighter = std::exchange(tighter_now_, false);
   if (was_tighter && waiting() > 0) wake_at(out, now);
-  if (!version) dirty_ = true;
   const bool lost = version && *version == 0;
-  if (version && !lost) state_.version = *version;
+  if (!version || lost) dirty_ = true;
+  if (version && !lost) {
+    base_ = std::move(writing_);
+    base_.version = state_.version = *version;
+  }
   if (lost && stored != nullptr) {
-    // Another process was first. Its word and ours are put together and written again; the probes
-    // that were taken on the old state were not.
-    state_ = merged(*stored, state_);
-    for (Claim& claim : claims_now_) {
-      pace_ = pace_done(std::move(pace_), now, claim.pass.pace);
-      enqueue(std::move(claim.visitor), true);
-    }
-    claims_now_.clear();
+    adopt(*stored, *rules_, now, out);
+    take_back_claims(now);
     if (waiting() > 0) wake_at(out, now);
     told_next_.insert(told_next_.end(), told_now_.begin(), told_now_.end());
     told_now_.clear();
     tighter_next_ |= was_tighter;
-    if (tighter_next_ || !told_next_.empty() || !claims_next_.empty()) return save_soon(out);
+    const bool again = std::exchange(save_again_, false);
+    if (tighter_next_ || !told_next_.empty() || again) return save_soon(out);
   }
   for (auto& visitor : told_now_) out.words.push_back({.to = std::move(visitor), .durable = true});
   for (Claim& claim : claims_now_) {
-    const bool go = version || keep_going;
+    const bool go = (version && !lost) || keep_going;
     if (go) count_forward(claim.visitor->journey);
-    if (!go) pace_ = pace_done(std::move(pace_), now, claim.pass.pace);
-    out.words.push_back({.to = std::move(claim.visitor), .pass = claim.pass, .store_failed = !go});
+    if (!go) {
+      std::erase_if(state_.leases,
+                    [&](const ProbeLease& l) { return l.id == claim.pass.ticket.lease; });
+      take_back(claim, now);
+      claim.pass = {.act = Decision::Act::refuse,
+                    .by = By::store,
+                    .why = version ? std::string() : version.error()};
+    }
+    out.words.push_back({.to = std::move(claim.visitor), .pass = std::move(claim.pass)});
   }
   told_now_.clear();
   claims_now_.clear();
   if (std::exchange(save_again_, false)) save_soon(out);
-}
-
-void Gate::set_state(HostState next, Instant now, Effects& out) {
-  const std::lock_guard guard(mutex_);
-  const HostState before = std::exchange(state_, std::move(next));
-  note_transition(before, now, out);
-  wake_at(out, now);
-  save_soon(out);
 }
 
 std::optional<HostState> Gate::take_dirty() {
@@ -344,12 +454,45 @@ std::optional<HostState> Gate::take_dirty() {
   if (!dirty_ || saving_ || !known_) return std::nullopt;
   saving_ = true;
   dirty_ = false;
+  writing_ = state_;
   return state_;
+}
+
+bool Gate::has_waiting() {
+  const std::lock_guard guard(mutex_);
+  return waiting() > 0;
 }
 
 bool Gate::is_idle(Instant now, Duration quiet) {
   const std::lock_guard guard(mutex_);
-  return !queue_ && pace_.flight.in_flight == 0 && !saving_ && !dirty_ && now - last_used_ >= quiet;
+  return !queue_ && pace_.flight.in_flight == 0 && !saving_ && !dirty_ &&
+         now - last_used_ >= quiet && unusual_.going_on().empty();
+}
+
+Gate::Glance Gate::glance_at(const HostState& state, Instant now) {
+  Glance out;
+  out.version = state.version;
+  out.phase = phase_at(state, now);
+  out.cause = state.cause;
+  if (out.phase == Phase::open) out.until = state.until;
+  out.level = std::max(state.level, state.antibot_level);
+  out.delay = usual_delay(state.pace);
+  out.counts = state.counts;
+  return out;
+}
+
+Gate::Glance Gate::glance(Instant now) {
+  const std::lock_guard guard(mutex_);
+  Glance out = glance_at(state_, now);
+  out.held = waiting() + claims_now_.size() + claims_next_.size();
+  out.in_flight = pace_.flight.in_flight;
+  out.policy = policy_;
+  return out;
+}
+
+bool Gate::shut_by_operator(Instant now) {
+  const std::lock_guard guard(mutex_);
+  return state_.cause == Cause::operator_act && phase_at(state_, now) == Phase::open;
 }
 
 Gate::View Gate::view(Instant now) {
@@ -360,7 +503,7 @@ Gate::View Gate::view(Instant now) {
   out.in_flight = pace_.flight.in_flight;
   out.policy = policy_;
   if (rules_ != nullptr) {
-    out.pace = pace_sentence(*rules_, pace_, now);
+    out.pace = pace_text(now);
     out.observed = rules_->mode == Mode::observe;
   }
   return out;

@@ -13,15 +13,18 @@
 #include <unordered_map>
 #include <vector>
 
+#include "policy/anomaly.h"
 #include "policy/breaker.h"
 #include "policy/fair_queue.h"
 #include "policy/host_state.h"
 #include "policy/pacer.h"
 #include "proxy/governor/admission.h"
+#include "proxy/governor/allowances.h"
 #include "proxy/governor/rulebook.h"
-#include "proxy/request_limits.h"
 
 namespace sluice {
+
+class AnomalyWatch;
 
 // A request that waits, shared by its gate and the exchange.
 struct Visitor {
@@ -39,33 +42,41 @@ struct Permit::Body {
   Journey journey;
   Ticket ticket{};
   PaceTicket pace{};
+  Allowance taken{};      // empty: nothing, or it is settled
   Instant silence{};      // of a probe: when it counts as failed; Instant{}: never
   Outcome outcome{};      // of the head, until the body has been looked at
   bool judged = false;    // there is an outcome
   bool reported = false;  // and the gate has it
+  bool sent = false;      // something of it has reached the origin
 };
 
 class Gate : public std::enable_shared_from_this<Gate> {
  public:
-  // What the breaker and the pacer say together.
+  // Who refuses or holds.
+  enum class By : std::uint8_t { key, limit, budget, store };
+  // What the breaker, the pacer and the allowances say together.
   struct Pass {
     Decision::Act act = Decision::Act::forward;
     Instant until{};
     Ticket ticket{};
     PaceTicket pace{};
-    bool by_limit = false;  // refused or held by `limits`
+    By by = By::key;
+    std::string why{};  // one sentence; by the key itself, its state says it
+    Allowance taken{};  // of one that goes
   };
   // What is to be done once the gate is unlocked, in this order.
   struct Effects {
     struct Word {
       std::shared_ptr<Visitor> to;
-      Pass pass{};                // forward, probe or refuse
-      bool store_failed = false;  // refused because nothing can be remembered
-      bool durable = false;       // no decision: its answer may be shown
+      Pass pass{};           // forward, probe or refuse
+      bool durable = false;  // no decision: its answer may be shown
     };
     std::optional<HostState> save{};     // to the store, then call saved()
     std::optional<HostState> changed{};  // a new phase or another trip, for the log and the events
+    bool shut = false;                   // `changed`: it let everybody through before
     std::string pace{};                  // what it was learned to be, when that has changed
+    std::vector<AnomalyNews> anomalies{};
+    std::string would{};  // why it would be refused, if the policy did more than observe
     std::vector<Word> words{};
     std::optional<Instant> wake{};  // call pump() then
   };
@@ -85,8 +96,22 @@ class Gate : public std::enable_shared_from_this<Gate> {
     std::string policy{}, pace{};
     bool observed = false;  // the policy only watches
   };
+  // What a list of many keys shows of one: copied without its texts.
+  struct Glance {
+    std::uint64_t version = 0;  // of the record
+    Phase phase = Phase::closed;
+    Cause cause = Cause::none;
+    Instant until{};  // of an open one
+    std::uint32_t level = 0;
+    Duration delay{};
+    Counts counts{};
+    std::size_t held = 0, in_flight = 0;
+    std::string policy{};  // that answered last; empty: nobody has asked here
+  };
+  static Glance glance_at(const HostState& state, Instant now);
 
-  Gate(std::string key, RequestLimits* limits) : key_(std::move(key)), limits_(limits) {}
+  Gate(std::string key, Allowances* allowances, AnomalyWatch* watch = nullptr)
+      : key_(std::move(key)), allowances_(allowances), watch_(watch) {}
   const std::string& key() const { return key_; }
 
   // False: nothing is known about the key yet, or another process has written since.
@@ -104,18 +129,22 @@ class Gate : public std::enable_shared_from_this<Gate> {
             Instant now, Asker* asker, Mailbox* mailbox, Effects& out);
   // A forwarded request is over: its place is free.
   void done(const PaceTicket& ticket, Instant now, Effects& out);
+  // What goes on that is unusual: to be called about once a second while the board names this gate.
+  void tick_anomalies(Instant now, Effects& out);
+  // Another book is in force: who waits is under its rules from now on.
+  void renew(const std::shared_ptr<const Rulebook>& book, Instant now, Effects& out);
   void pump(double jitter, Instant now, Effects& out);
   // The end of a write: the record's new version, 0 when another process was first (then `stored`
   // is its state), or why it failed.
   void saved(const Result<std::uint64_t>& version, const HostState* stored, bool keep_going,
              Instant now, Effects& out);
-  // An operator's word in this process.
-  void set_state(HostState next, Instant now, Effects& out);
-
   // True if its state has changed since it was last written; then it counts as written.
   std::optional<HostState> take_dirty();
+  bool has_waiting();
   bool is_idle(Instant now, Duration quiet);
   View view(Instant now);
+  Glance glance(Instant now);
+  bool shut_by_operator(Instant now);
 
  private:
   struct Claim {
@@ -123,9 +152,24 @@ class Gate : public std::enable_shared_from_this<Gate> {
     Pass pass;
   };
 
+  Asked answer(Journey& who, Asker& asker, Mailbox& mailbox, double jitter, Instant now,
+               Effects& out);
+  void follow(const Match& match);
   Pass pass(const Journey& who, double jitter, Instant now);
-  void keep_limits(const Journey& who, Instant now, Pass& passed);
-  void note_pace(const Rules& rules, const PaceMemory& before, Effects& out);
+  void take_allowance(const Journey& who, Instant now, Pass& passed);
+  std::optional<Pass> out_of_money(const Journey& who);
+  void take_back(const Claim& claim, Instant now);
+  void take_back_claims(Instant now);
+  AnomalyAsk moment(Instant now) const;
+  void watch_ask(const AskedUrl& url, Asked::Kind kind, Instant now, Effects& out);
+  void watch_answer(const Outcome& outcome, Instant now, Effects& out);
+  void act_on_anomalies(Instant now, Effects& out);
+  void note_close(const HostState& before, Instant now, Effects& out);
+  void shut(const OngoingAnomaly& anomaly, Instant now, Effects& out);
+  std::string pace_text(Instant now) const;
+  void adopt(const HostState& stored, const Rules& rules, Instant now, Effects& out);
+  void note_watched(const Pass& passed, Instant now, Effects& out);
+  void note_pace(const Rules& rules, const PaceMemory& before, const Outcome& why, Effects& out);
   void wake_at(Effects& out, Instant when);
   void count_forward(const Journey& who);
   void note_transition(const HostState& before, Instant now, Effects& out);
@@ -137,9 +181,12 @@ class Gate : public std::enable_shared_from_this<Gate> {
   bool is_durable() const { return !tighter_now_ && !tighter_next_; }
 
   const std::string key_;
-  RequestLimits* const limits_;  // null: nobody counts them
-  std::mutex mutex_;             // guards everything below
+  Allowances* const allowances_;  // null: nobody counts
+  AnomalyWatch* const watch_;     // null: nobody looks for anomalies
+  std::mutex mutex_;              // guards everything below
   HostState state_;
+  HostState base_;                // what the store held when it was last read or written
+  HostState writing_;             // what is being written, while saving_
   PaceState pace_;                // its `learned` is kept in state_, too
   const Rules* rules_ = nullptr;  // of the latest request; alive with book_
   std::shared_ptr<const Rulebook> book_;
@@ -158,8 +205,13 @@ class Gate : public std::enable_shared_from_this<Gate> {
   };
   std::unique_ptr<Queue> queue_;
   std::uint64_t last_id_ = 0;
+  // Until then, who waits for a block of the limits or the budget does, whatever hold.max_wait
+  // says: they are not used up. In the past: no block is on its way.
+  Instant block_due_{};
+  KeyAnomalies unusual_;
   double retry_tokens_ = 3;
   Instant last_used_{};
+  Instant said_would_{};
   Instant wake_ = Instant::max();  // when pump() was asked for
   std::string policy_;
 };

@@ -14,7 +14,7 @@ std::shared_ptr<Gate> GateTable::find_or_make(std::string_view key) {
   const std::lock_guard guard(mine.mutex);
   const auto found = mine.gates.find(key);
   if (found != mine.gates.end()) return found->second;
-  auto gate = std::make_shared<Gate>(std::string(key), limits_);
+  auto gate = std::make_shared<Gate>(std::string(key), allowances_, watch_);
   mine.gates.emplace(key, gate);
   return gate;
 }

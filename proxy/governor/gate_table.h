@@ -17,7 +17,7 @@ namespace sluice {
 
 class GateTable {
  public:
-  explicit GateTable(RequestLimits* limits) : limits_(limits) {}
+  GateTable(Allowances* allowances, AnomalyWatch* watch) : allowances_(allowances), watch_(watch) {}
   std::shared_ptr<Gate> find(std::string_view key);  // null: nobody has asked about it
   std::shared_ptr<Gate> find_or_make(std::string_view key);
 
@@ -40,7 +40,8 @@ class GateTable {
   Shard& shard(std::string_view key) { return shards_[Hash{}(key) % shards_.size()]; }
   std::vector<std::shared_ptr<Gate>> all_of(Shard& shard);
 
-  RequestLimits* const limits_;
+  Allowances* const allowances_;
+  AnomalyWatch* const watch_;
   std::array<Shard, 64> shards_;
 };
 

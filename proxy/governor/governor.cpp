@@ -10,6 +10,7 @@
 #include "proxy/clock.h"
 #include "proxy/governor/credential.h"
 #include "proxy/governor/refusals.h"
+#include "proxy/known_keys.h"
 #include "store/hosts.h"
 
 namespace sluice {
@@ -49,16 +50,19 @@ Governor::Governor(Store& store, std::shared_ptr<const Rulebook> rules, Options 
       rules_(std::move(rules)),
       rules_generation_(next_generation.fetch_add(1)),
       jobs_(&store, options_.jobs),
-      limits_(store,
-              [this](const std::string& key) {
-                if (const auto gate = gates_.find(key)) wake_at(gate, monotonic_now());
-              }),
+      allowances_(store, {options_.budget, options_.zone, options_.go_on_without_store},
+                  [this](const std::string& key) {
+                    if (const auto gate = gates_.find(key)) wake_at(gate, monotonic_now());
+                  }),
+      watch_(options_.anomaly, options_.anomaly_zone, clock_now()),
+      board_(store, watch_.rules()),
+      gates_(&allowances_, options_.anomaly.enabled ? &watch_ : nullptr),
       sweep_(store),
       agenda_(
           std::make_unique<Agenda>([this](Gate& gate) { wake(gate); }, [this] { keep_house(); })) {}
 
 Governor::~Governor() {
-  limits_.close(clock_now());
+  allowances_.close();
   std::unique_ptr<Agenda> ended;
   {
     const std::lock_guard guard(agenda_mutex_);
@@ -67,6 +71,7 @@ Governor::~Governor() {
   ended.reset();
   flush();
   jobs_.flush(clock_now());
+  board_.close(clock_now());
   std::unique_lock lock(writes_mutex_);
   no_writes_.wait(lock, [this] { return writes_ == 0; });
 }
@@ -82,7 +87,11 @@ void Governor::replace_rules(std::shared_ptr<const Rulebook> rules) {
     rules_ = std::move(rules);
     rules_generation_ = next_generation.fetch_add(1);
   }
-  gates_.for_each([this](Gate& gate) { wake(gate); });
+  gates_.for_each([this, book = this->rules()](Gate& gate) {
+    Gate::Effects effects;
+    gate.renew(book, monotonic_now(), effects);
+    carry_out(gate.shared_from_this(), std::move(effects));
+  });
 }
 
 // Each thread has a pointer of its own to the rulebook, counted apart from the others', so that
@@ -118,8 +127,10 @@ Errand Governor::prepare(const Ask& request) {
   who.job_run = request.job_run;
   who.job_max_requests = request.job_max_requests;
   who.tunnel = request.tunnel;
+  who.cost = cost_of(who.match.rules->cost, request.host, request.path);
   who.replayable = lists_method(*who.match.rules, request.request.method) ||
                    has_idempotency_key(request.request);
+  who.url = watch_.url_of(request, who.arrived);
   const Policy& policy = *who.match.policy;
   std::string credential;
   if (policy.scope == Scope::credential) {
@@ -128,7 +139,21 @@ Errand Governor::prepare(const Ask& request) {
   thread_local std::string key;
   key.clear();
   append_state_key(key, policy, request.host, request.port, request.secure, credential);
-  return {gates_.find_or_make(key), std::move(who)};
+  return {gate_for(key), std::move(who)};
+}
+
+// DESIGN §1: a bare host name means every key of that host, also those that nobody had asked about
+// when an operator shut it: while that order stands, it answers for them.
+std::shared_ptr<Gate> Governor::gate_for(std::string_view key) {
+  for (const std::string_view name : keys_above(key)) {
+    if (name.empty()) break;
+    auto above = gates_.find_or_make(name);
+    Gate::Effects effects;
+    refresh(*above, effects);
+    carry_out(above, std::move(effects));
+    if (above->shut_by_operator(monotonic_now())) return above;
+  }
+  return gates_.find_or_make(key);
 }
 
 Admission Governor::admit_again(Permit permit, Asker& asker, Mailbox& mailbox) {
@@ -157,28 +182,51 @@ Admission Governor::admit(Errand errand, Asker& asker, Mailbox& mailbox) {
     if (entrance.refusal) return {.refusal = std::move(entrance.refusal)};
     errand.journey.pass = std::make_shared<JobTable::Pass>(std::move(entrance.pass));
   }
+  const auto job = errand.journey.pass;  // what waits takes the journey along
   Gate::Effects effects;
-  if (!refresh(*gate, effects))
-    return {.refusal = store_unavailable(gate->key(), store_.health().sentence)};
-  auto asked = gate->ask(errand.journey, asker, mailbox, random_share(), monotonic_now(), effects);
+  if (!refresh(*gate, effects)) {
+    note_refused(errand.journey);
+    const ClockPair now = clock_now();
+    Gate::View view = gate->view(now.mono);
+    view.policy = errand.journey.match.policy->name;  // the gate has not seen a request yet
+    const auto read = load_host(store_, gate->key(), now, own_rules()->longest_cooldown());
+    const std::string why = read ? store_.health().sentence : read.error();
+    return {.refusal = store_unavailable(gate->key(), view, why, now)};
+  }
+  const Instant since = monotonic_now();
+  auto asked = gate->ask(errand.journey, asker, mailbox, random_share(), since, effects);
   carry_out(gate, std::move(effects));
   switch (asked.kind) {
     case Gate::Asked::Kind::go: return grant(gate, std::move(errand.journey), asked.pass);
-    case Gate::Asked::Kind::held: return {.hold = Hold(std::move(asked.visitor))};
+    case Gate::Asked::Kind::held: return {.hold = Hold(std::move(asked.visitor), job, since)};
     case Gate::Asked::Kind::refused: break;
     case Gate::Asked::Kind::queue_full: {
       const ClockPair now = clock_now();
+      note_refused(errand.journey);
       return {.refusal = queue_full(gate->key(), gate->view(now.mono), now)};
     }
   }
+  note_refused(errand.journey);
+  return {.refusal = refusal_by(*gate, asked.pass, false)};
+}
+
+// A retry was counted when it first went.
+void Governor::note_refused(const Journey& who) {
+  if (who.pass && who.tries == 0) who.pass->refused();
+}
+
+Refusal Governor::refusal_by(Gate& gate, const Gate::Pass& pass, bool held) {
   const ClockPair now = clock_now();
-  if (errand.journey.pass) errand.journey.pass->refused();
-  return {.refusal = not_now(gate->key(), gate->view(now.mono), asked.pass, now)};
+  if (pass.by == Gate::By::store) {
+    return store_unavailable(gate.key(), gate.view(now.mono),
+                             pass.why.empty() ? store_.health().sentence : pass.why, now);
+  }
+  return not_now(gate.key(), gate.view(now.mono), pass, held, now);
 }
 
 Admission Governor::grant(const std::shared_ptr<Gate>& gate, Journey who, const Gate::Pass& pass) {
   auto body = std::make_unique<Permit::Body>(
-      Permit::Body{*this, gate, std::move(who), pass.ticket, pass.pace});
+      Permit::Body{*this, gate, std::move(who), pass.ticket, pass.pace, pass.taken});
   if (pass.act == Decision::Act::probe) body->silence = pass.until;
   return {.permit = Permit(std::move(body))};
 }
@@ -186,10 +234,13 @@ Admission Governor::grant(const std::shared_ptr<Gate>& gate, Journey who, const 
 Judgement Governor::tell(Permit::Body& permit, const Outcome& outcome, bool safe, Asker* asker,
                          Mailbox* mailbox) {
   Gate::Effects effects;
-  const auto told = permit.gate->tell(permit, outcome, safe, random_share(), monotonic_now(), asker,
-                                      mailbox, effects);
+  auto told = permit.gate->tell(permit, outcome, safe, random_share(), monotonic_now(), asker,
+                                mailbox, effects);
+  tally_.ended(outcome);
   if (permit.journey.pass) permit.journey.pass->told(outcome.kind, monotonic_now());
   carry_out(permit.gate, std::move(effects));
+  // An answer of the origin's is worth more than a refusal of ours.
+  if (told.retry && allowances_.stopped(permit.journey)) told.retry = false;
   return {outcome.kind, told.retry, Hold(told.wait)};
 }
 
@@ -197,6 +248,21 @@ void Governor::done(Permit::Body& permit) {
   Gate::Effects effects;
   permit.gate->done(permit.pace, monotonic_now(), effects);
   carry_out(permit.gate, std::move(effects));
+}
+
+void Governor::settle(Permit::Body& permit, const Head* response) {
+  const Allowance taken = std::exchange(permit.taken, {});
+  const Journey& who = permit.journey;
+  if (!permit.sent) return allowances_.give_back(permit.gate->key(), who, taken);
+  if (!who.cost) return;
+  std::optional<Micros> named;
+  const std::string& header = who.match.rules->cost.header;
+  if (response != nullptr && !header.empty()) {
+    for (const Field& field : response->fields) {
+      if (!named && equals_ignoring_case(field.name, header)) named = parse_cost(field.value);
+    }
+  }
+  allowances_.spent(who, taken, named.value_or(who.cost->price));
 }
 
 void Governor::wake(Gate& gate) {
@@ -207,8 +273,15 @@ void Governor::wake(Gate& gate) {
 }
 
 void Governor::carry_out(const std::shared_ptr<Gate>& gate, Gate::Effects effects) {
-  if (effects.changed) record(*gate, *effects.changed);
+  for (const AnomalyNews& news : effects.anomalies)
+    board_.report(gate, gate->key(), news, clock_now());
+  if (effects.changed) record(*gate, *effects.changed, effects.shut);
   if (!effects.pace.empty()) spdlog::info("{}: {}", gate->key(), effects.pace);
+  if (!effects.would.empty()) {
+    spdlog::info(
+        "{}: forwarded because its policy only observes; enforced, it would be refused: {}",
+        gate->key(), effects.would);
+  }
   if (effects.save) save(gate, *effects.save);
   for (auto& word : effects.words) deliver(gate, std::move(word));
   if (effects.wake) wake_at(gate, *effects.wake);
@@ -219,11 +292,14 @@ void Governor::wake_at(const std::shared_ptr<Gate>& gate, Instant when) {
   if (agenda_) agenda_->add(gate, when);
 }
 
-void Governor::record(const Gate& gate, const HostState& state) {
+void Governor::record(const Gate& gate, const HostState& state, bool shut) {
   const ClockPair now = clock_now();
   const std::string text = sentence(gate.key(), state, now.mono, now.utc);
   spdlog::info("{}", text);
-  store_.append({now.utc, EventKind::transition, gate.key(), text}, {});
+  if (state.phase == Phase::open) tally_.tripped();
+  store_.append({now.utc, EventKind::transition, gate.key(), text,
+                 shut ? EventMark::begins : EventMark::none},
+                {});
 }
 
 void Governor::save(const std::shared_ptr<Gate>& gate, const HostState& state) {
@@ -263,11 +339,9 @@ void Governor::deliver(const std::shared_ptr<Gate>& gate, Gate::Effects::Word wo
     return;
   }
   auto admission = std::make_shared<Admission>();
-  if (word.store_failed) {
-    admission->refusal = store_unavailable(gate->key(), store_.health().sentence);
-  } else if (word.pass.act == Decision::Act::refuse) {
-    const ClockPair now = clock_now();
-    admission->refusal = not_now(gate->key(), gate->view(now.mono), word.pass, now);
+  if (word.pass.act == Decision::Act::refuse) {
+    note_refused(visitor->journey);
+    admission->refusal = refusal_by(*gate, word.pass, true);
   } else {
     *admission = grant(gate, std::move(visitor->journey), word.pass);
   }
@@ -282,10 +356,32 @@ void Governor::flush() {
   });
 }
 
+void Governor::watch_anomalies() {
+  const ClockPair now = clock_now();
+  watch_.tick(now);
+  for (const auto& gate : board_.gates()) {
+    Gate::Effects effects;
+    gate->tick_anomalies(now.mono, effects);
+    carry_out(gate, std::move(effects));
+  }
+  board_.save(now);
+}
+
+// Who waits hears of what another process has done, such as `sluice close`.
+void Governor::tell_news() {
+  const std::uint64_t version = store_.version();
+  if (std::exchange(told_version_, version) == version) return;
+  gates_.for_each([this](Gate& gate) {
+    if (gate.has_waiting()) wake(gate);
+  });
+}
+
 void Governor::keep_house() {
+  watch_anomalies();
+  tell_news();
   if (++seconds_ % kFlushEvery == 0) flush();
   jobs_.flush(clock_now());
-  limits_.tidy(clock_now());
+  allowances_.tidy();
   if (seconds_ % 60 == 0) gates_.remove_idle(monotonic_now(), kQuiet);
   [[maybe_unused]] const auto removed = sweep_.step(clock_now(), kForgetAfter, kSweepAtOnce);
 }

@@ -26,23 +26,28 @@ Refusal about(const std::string& key, const Gate::View& view, const ClockPair& n
 
 }  // namespace
 
-Refusal not_now(const std::string& key, const Gate::View& view, const Gate::Pass& pass,
+Refusal not_now(const std::string& key, const Gate::View& view, const Gate::Pass& pass, bool held,
                 const ClockPair& now) {
   const Instant until = pass.until;
   Refusal refusal = about(key, view, now);
-  if (pass.by_limit) {
+  if (pass.by == Gate::By::limit || pass.by == Gate::By::budget) {
+    const bool money = pass.by == Gate::By::budget;
     refusal.status = 429;
-    refusal.reason = "limit";
+    refusal.reason = money ? "budget" : "limit";
     refusal.proxy_status = "http_request_denied";
-    refusal.override_command.clear();
-    refusal.detail = "the policy's limits for " + key + " are used up";
+    refusal.override_command.clear();  // no command does: more money or other limits do
+    refusal.hopeless = money;
+    refusal.detail = !money ? "the policy's limits for " + key + " are used up"
+                            : pass.why + ": until " +
+                                  clock_time(now.utc + (until - now.mono), now.utc) +
+                                  " nothing that costs is sent, unless [budget] allows more";
   } else if (phase_at(view.state, now.mono) == Phase::closed) {
     refusal.reason = "hold-timeout";
     refusal.detail =
         key + " is asked no faster than it allows, and hold.max_wait is over: " + view.pace;
   } else {
-    refusal.reason =
-        phase_at(view.state, now.mono) == Phase::open ? "breaker-open" : "hold-timeout";
+    const bool open = phase_at(view.state, now.mono) == Phase::open;
+    refusal.reason = open || !held ? "breaker-open" : "hold-timeout";
     refusal.detail = sentence(key, view.state, now.mono, now.utc);
   }
   if (until > now.mono && until != Instant::max()) {
@@ -57,17 +62,20 @@ Refusal queue_full(const std::string& key, const Gate::View& view, const ClockPa
   refusal.reason = "queue-full";
   refusal.proxy_status = "connection_limit_reached";
   refusal.detail = std::to_string(view.held) + " requests are already waiting for " + key;
+  refusal.until = iso_time(now.utc + std::chrono::seconds(refusal.retry_after_s));
+  refusal.override_command.clear();  // the queue is not shut, it is long
   return refusal;
 }
 
-Refusal store_unavailable(const std::string& key, std::string_view why) {
-  Refusal refusal;
-  refusal.status = 503;
+Refusal store_unavailable(const std::string& key, const Gate::View& view, std::string_view why,
+                          const ClockPair& now) {
+  Refusal refusal = about(key, view, now);
+  refusal.state = "unknown";
   refusal.reason = "store-unavailable";
   refusal.proxy_status = "proxy_internal_error";
-  refusal.key = key;
   refusal.detail = "what is known about " + key + " cannot be read: " + std::string(why);
   refusal.retry_after_s = 5;
+  refusal.until = iso_time(now.utc + std::chrono::seconds(refusal.retry_after_s));
   return refusal;
 }
 

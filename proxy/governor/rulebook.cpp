@@ -30,9 +30,23 @@ void Rulebook::take_in(const Rules& rules, std::string_view file,
 }
 
 Match Rulebook::match(std::string_view host, std::uint16_t port, std::string_view path) const {
-  const PolicyMatch found = load_.set->match(host, port, path);
+  return of(load_.set->match(host, port, path));
+}
+
+Match Rulebook::of(const PolicyMatch& found) const {
   const Rules& rules = found.rules();
   return {nullptr, found.policy, found.role, &rules, &classifiers_.find(&rules)->second};
+}
+
+Match Rulebook::renewed(const Match& old) const {
+  PolicyMatch found{&load_.set->fallback(), nullptr};
+  for (const auto& policy : load_.set->policies()) {
+    if (policy->name == old.policy->name) found.policy = policy.get();
+  }
+  for (const Role& role : found.policy->roles) {
+    if (old.role != nullptr && role.name == old.role->name) found.role = &role;
+  }
+  return of(found);
 }
 
 }  // namespace sluice

@@ -33,10 +33,15 @@ class Rulebook {
   // All but the book itself.
   Match match(std::string_view host, std::uint16_t port, std::string_view path) const;
 
+  // What became of the rules that an older book's match was under: those of the same file and role,
+  // else of the file, else those of hosts without a policy. All but the book itself.
+  Match renewed(const Match& old) const;
+
   const PolicyLoad& load() const { return load_; }
   Duration longest_cooldown() const { return longest_cooldown_; }
 
  private:
+  Match of(const PolicyMatch& found) const;
   void take_in(const Rules& rules, std::string_view file,
                const std::shared_ptr<const MarkerSet>& builtin);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "proxy/http/field.h"
+#include "proxy/http/nominated.h"
+#include "proxy/shed.h"
 
 namespace sluice {
 namespace {
@@ -26,6 +28,13 @@ void ChunkReader::begin() {
   line_size_ = trailer_size_ = 0;
   line_.clear();
   trailers_.clear();
+  if (!withheld_.empty()) withheld_.clear();
+}
+
+void ChunkReader::shed() {
+  shed_room(line_);
+  shed_room(trailers_);
+  withheld_ = {};
 }
 
 ChunkReader::Event ChunkReader::fail(std::string_view why) {
@@ -170,7 +179,7 @@ bool ChunkReader::end_trailer_line() {
   const auto name = line.substr(0, colon);
   const auto value = trim(line.substr(colon + 1));
   if (!is_token(name) || !is_field_value(value)) return false;
-  if (!is_forbidden_in_trailers(name)) {
+  if (!is_forbidden_in_trailers(name) && !is_among(withheld_, name)) {
     trailers_.append(name).append(": ").append(value).append("\r\n");
   }
   line_.clear();

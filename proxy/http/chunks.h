@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace sluice {
 
@@ -18,6 +19,11 @@ class ChunkReader {
   explicit ChunkReader(std::size_t limit) : limit_(limit) {}
 
   void begin();
+  // Trailer fields that stay here besides those that may never come in a trailer section: sorted,
+  // as Nominated::copy() gives them.
+  void withhold(std::vector<std::string> names) { withheld_ = std::move(names); }
+  // Between messages: gives back what a large trailer section took.
+  void shed();
   // Takes bytes off the front of `in`; after `end` what is left belongs to the next message.
   Event next(std::string_view& in);
 
@@ -60,6 +66,7 @@ class ChunkReader {
   std::size_t trailer_size_ = 0;
   std::string line_;  // of the trailer section, so far
   std::string trailers_;
+  std::vector<std::string> withheld_;
   std::string_view data_, why_;
 };
 

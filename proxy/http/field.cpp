@@ -15,6 +15,7 @@ struct Known {
 
 constexpr auto kKnown = std::to_array<Known>({
     {"accept", FieldName::accept},
+    {"authorization", FieldName::authorization},
     {"connection", FieldName::connection},
     {"content-encoding", FieldName::content_encoding},
     {"content-length", FieldName::content_length},
@@ -32,6 +33,7 @@ constexpr auto kKnown = std::to_array<Known>({
     {"transfer-encoding", FieldName::transfer_encoding},
     {"upgrade", FieldName::upgrade},
     {"via", FieldName::via},
+    {"www-authenticate", FieldName::www_authenticate},
 });
 
 constexpr std::array<bool, 256> token_table() {
@@ -127,9 +129,7 @@ bool is_hop_by_hop(FieldName name) {
 
 bool is_forbidden_in_trailers(std::string_view name) {
   constexpr std::string_view kForbidden[] = {
-      "authorization", "cache-control",    "content-encoding", "content-range",
-      "content-type",  "cookie",           "max-forwards",     "range",
-      "set-cookie",    "www-authenticate",
+      "cache-control", "content-range", "cookie", "range", "set-cookie",
   };
   switch (field_name(name)) {
     case FieldName::other: break;

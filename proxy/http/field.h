@@ -10,6 +10,7 @@ namespace sluice {
 enum class FieldName : std::uint8_t {
   other,
   accept,
+  authorization,
   connection,
   content_encoding,
   content_length,
@@ -28,6 +29,7 @@ enum class FieldName : std::uint8_t {
   transfer_encoding,
   upgrade,
   via,
+  www_authenticate,
 };
 
 FieldName field_name(std::string_view name);

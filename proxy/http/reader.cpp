@@ -4,11 +4,18 @@
 #include <charconv>
 #include <utility>
 
+#include "proxy/http/nominated.h"
+#include "proxy/shed.h"
+
 namespace sluice {
 namespace {
 
 constexpr std::size_t kMethodLimit = 64;
+constexpr std::size_t kMostFields = 1000;
+constexpr int kMostBlankLines = 8;
 constexpr int kPause = HPE_PAUSED;
+constexpr std::string_view kBlankLines = "there are too many empty lines before the request line";
+constexpr std::string_view kManyFields = "the header section has too many fields";
 constexpr std::string_view kNoName = "a line of the header section does not start with a name";
 constexpr std::string_view kNoMethod = "the request line does not start with a method";
 
@@ -77,6 +84,7 @@ void Reader::begin_message() {
   parser_.data = this;
   state_ = State::head;
   in_value_ = folded_ = false;
+  blank_lines_ = 0;
   url_ = phrase_ = {};
   head_.length = 0;
   lines_.clear();
@@ -87,6 +95,13 @@ Reader::Event Reader::end_message() {
   state_ = State::start;
   partial_.clear();
   return Event::end;
+}
+
+void Reader::shed() {
+  shed_room(partial_);
+  shed_room(lines_);
+  shed_room(head_.fields);
+  chunks_.shed();
 }
 
 // llhttp knows a fixed list of methods, but RFC 9110 §9.1 lets anyone define one: the method is
@@ -101,10 +116,14 @@ Reader::Event Reader::read_start(std::string_view& in) {
     if (in.front() != '\n') return fail(400, kNoMethod);
     partial_.clear();
     in.remove_prefix(1);
+    if (++blank_lines_ > kMostBlankLines) return fail(400, kBlankLines);
   }
   // RFC 9112 §2.2: an empty line before the request line is ignored.
   if (partial_.empty()) {
-    while (in.substr(0, 2) == "\r\n") in.remove_prefix(2);
+    while (in.substr(0, 2) == "\r\n") {
+      in.remove_prefix(2);
+      if (++blank_lines_ > kMostBlankLines) return fail(400, kBlankLines);
+    }
     if (in.empty()) return Event::more;
     if (in == "\r") {
       partial_ = std::exchange(in, {});
@@ -137,6 +156,7 @@ Reader::Event Reader::read_start(std::string_view& in) {
 Reader::Event Reader::read_head(std::string_view& in) {
   base_ = in.data();
   const auto error = llhttp_execute(&parser_, in.data(), in.size());
+  if (error == HPE_USER) return fail(431, kManyFields);
   if (error != HPE_OK && error != HPE_PAUSED) return fail_with_llhttp();
 
   const bool complete = error == HPE_PAUSED;
@@ -201,7 +221,10 @@ Reader::Event Reader::finish_head(std::string_view raw) {
       state_ = State::identity;
       remaining_ = head_.length;
       break;
-    case Framing::chunked: state_ = State::chunked; break;
+    case Framing::chunked:
+      state_ = State::chunked;
+      if (head_.find(FieldName::connection) != nullptr) chunks_.withhold(Nominated(head_).copy());
+      break;
     case Framing::until_close: state_ = State::until_close; break;
   }
   return Event::head;
@@ -305,6 +328,7 @@ int Reader::on_status(const char* at, std::size_t size) {
 
 int Reader::on_name(const char* at, std::size_t size) {
   if (in_value_ || lines_.empty()) {
+    if (lines_.size() == kMostFields) return HPE_USER;
     lines_.push_back({{offset(at), 0}, {}});
     in_value_ = false;
   }

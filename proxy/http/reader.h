@@ -53,6 +53,8 @@ class Reader {
   // Before a response head: the request was HEAD (no body) or CONNECT (a 2xx has none).
   void expect_no_body(bool on) { no_body_ = on; }
 
+  // Between messages: gives back what a large head took.
+  void shed();
   bool between_messages() const { return state_ == State::start && partial_.empty(); }
   // Bytes of a body with known length that are still to come, and that someone else has moved.
   std::uint64_t remaining() const { return state_ == State::identity ? remaining_ : 0; }
@@ -94,8 +96,9 @@ class Reader {
   const Kind kind_;
   State state_ = State::start;
   bool no_body_ = false;
-  bool in_value_ = false;  // the last field callback was about a value
-  bool folded_ = false;    // a value went on over a line end
+  bool in_value_ = false;         // the last field callback was about a value
+  bool folded_ = false;           // a value went on over a line end
+  std::uint8_t blank_lines_ = 0;  // before a request line
   std::uint64_t remaining_ = 0;
   std::size_t fed_ = 0;         // bytes of this head that llhttp had before `base_`
   const char* base_ = nullptr;  // the bytes llhttp is reading now

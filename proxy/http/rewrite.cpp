@@ -3,39 +3,19 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
-#include <vector>
+#include <utility>
+
+#include "proxy/http/nominated.h"
 
 namespace sluice {
 namespace {
 
-bool less_ignoring_case(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c; };
-  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(),
-                                      [&](char x, char y) { return lower(x) < lower(y); });
+constexpr unsigned kMostForwards = 1'000'000;
+
+// RFC 9110 §7.6.2: to all other methods Max-Forwards means nothing.
+bool counts_forwards(const Head& head) {
+  return head.method == "TRACE" || head.method == "OPTIONS";
 }
-
-// The names that Connection declares to be for this connection only (RFC 9110 §7.6.1). Names that
-// would break routing or framing are not obeyed. Most messages have none, and pay nothing.
-class Nominated {
- public:
-  explicit Nominated(const Head& head) {
-    for (const Field& field : head.fields) {
-      if (field.id != FieldName::connection) continue;
-      for_each_element(field.value, [&](std::string_view name) {
-        if (field_name(name) != FieldName::other) return;
-        if (!equals_ignoring_case(name, "close")) names_.push_back(name);
-      });
-    }
-    if (names_.size() > 1) std::sort(names_.begin(), names_.end(), less_ignoring_case);
-  }
-  bool has(std::string_view name) const {
-    return !names_.empty() &&
-           std::binary_search(names_.begin(), names_.end(), name, less_ignoring_case);
-  }
-
- private:
-  std::vector<std::string_view> names_;
-};
 
 std::size_t size_of(const Head& head) {
   std::size_t size = 0;
@@ -43,7 +23,7 @@ std::size_t size_of(const Head& head) {
   return size;
 }
 
-// Appends to a string for which the room is made once.
+// Appends to a string for which the room is made once. What does not fit after all makes more.
 class Lines {
  public:
   Lines(std::string& out, std::size_t room) : out_(out) {
@@ -56,11 +36,13 @@ class Lines {
   Lines& operator=(const Lines&) = delete;
 
   Lines& text(std::string_view text) {
+    make_room(text.size());
     std::memcpy(at_, text.data(), text.size());
     at_ += text.size();
     return *this;
   }
   Lines& number(std::uint64_t number) {
+    make_room(kDigits);
     at_ = std::to_chars(at_, at_ + kDigits, number).ptr;
     return *this;
   }
@@ -71,11 +53,32 @@ class Lines {
     text(name).text(": ").number(value).text("\r\n");
   }
 
+  // RFC 9110 §7.6.3: with the protocol in which the message came.
+  void via(const Head& head, std::string_view name) {
+    text("Via: 1.").number(head.minor).text(" ").text(name).text("\r\n");
+  }
+  // Without the names of what will not come (RFC 9110 §6.6.2).
+  void trailer(const Field& field, const Nominated& nominated) {
+    bool any = false;
+    for_each_element(field.value, [&](std::string_view name) {
+      if (is_forbidden_in_trailers(name) || nominated.has(name)) return;
+      text(std::exchange(any, true) ? ", " : "Trailer: ").text(name);
+    });
+    if (any) text("\r\n");
+  }
+
   static constexpr std::size_t kDigits = 20;
   // For the start line and the fields that are added, without what they take from elsewhere.
   static constexpr std::size_t kOwn = 256;
 
  private:
+  void make_room(std::size_t size) {
+    const auto used = static_cast<std::size_t>(at_ - out_.data());
+    if (out_.size() - used >= size) return;
+    out_.resize(2 * out_.size() + size);
+    at_ = out_.data() + used;
+  }
+
   std::string& out_;
   char* at_;
 };
@@ -98,22 +101,53 @@ bool wants_upgrade(const Head& head) {
   return any && !refused;
 }
 
-int max_forwards(const Head& head) {
-  if (head.method != "TRACE" && head.method != "OPTIONS") return -1;
-  const Field* field = head.find(FieldName::max_forwards);
-  int hops = -1;
-  if (field == nullptr || field->value.size() > 6) return -1;
-  const auto end = field->value.data() + field->value.size();
-  const auto result = std::from_chars(field->value.data(), end, hops);
-  return result.ptr == end && hops >= 0 ? hops : -1;
+std::string offered_protocols(const Head& request) {
+  std::string all;
+  for (const Field& field : request.fields) {
+    if (field.id == FieldName::upgrade) all.append(field.value).append(",");
+  }
+  return all;
 }
 
-void write_request(std::string& out, const Head& head, const Target& target, std::string_view via,
+bool switches_as_asked(const Head& response, std::string_view offered) {
+  bool any = false, all = true;
+  for (const Field& field : response.fields) {
+    if (field.id != FieldName::upgrade) continue;
+    for_each_element(field.value, [&](std::string_view protocol) {
+      bool known = false;
+      for_each_element(offered, [&](auto one) { known |= equals_ignoring_case(one, protocol); });
+      any = true;
+      all &= known;
+    });
+  }
+  return any && all;
+}
+
+int max_forwards(const Head& head) {
+  if (!counts_forwards(head)) return -1;
+  const Field* field = head.find(FieldName::max_forwards);
+  if (field == nullptr) return -1;
+  unsigned hops = 0;
+  const auto end = field->value.data() + field->value.size();
+  const auto [rest, error] = std::from_chars(field->value.data(), end, hops);
+  if (rest != end || error == std::errc::invalid_argument) return -1;
+  const bool too_many = error == std::errc::result_out_of_range || hops > kMostForwards;
+  return static_cast<int>(too_many ? kMostForwards : hops);
+}
+
+bool has_valid_max_forwards(const Head& head) {
+  if (!counts_forwards(head)) return true;
+  return std::count_if(head.fields.begin(), head.fields.end(),
+                       [](const Field& field) { return field.id == FieldName::max_forwards; }) <= 1;
+}
+
+void write_request(std::string& out, const Head& head, const Target& target, std::string_view name,
                    bool upgrade) {
   const Nominated nominated(head);
   const int hops = max_forwards(head);
+  const bool expects = head.minor > 0;  // RFC 9110 §10.1.1: HTTP/1.0 knows no 100
   Lines lines(out, size_of(head) + head.method.size() + target.path.size() +
-                       target.authority.size() + via.size() + Lines::kOwn);
+                       target.authority.size() + name.size() + Lines::kOwn);
   lines.text(head.method).text(" ");
   if (target.path.empty()) {
     // RFC 9112 §3.2.4: OPTIONS for a URL without a path is about the server as a whole.
@@ -125,6 +159,7 @@ void write_request(std::string& out, const Head& head, const Target& target, std
   lines.text(" HTTP/1.1\r\n");
   lines.field("Host", target.authority);
   for (const Field& field : head.fields) {
+    if (nominated.has(field.name)) continue;
     switch (field.id) {
       case FieldName::host:
       case FieldName::content_length:
@@ -139,10 +174,10 @@ void write_request(std::string& out, const Head& head, const Target& target, std
         if (upgrade) lines.field(field.name, field.value);
         continue;
       case FieldName::trailer:
-        if (head.framing != Framing::chunked) continue;
-        break;
-      case FieldName::other:
-        if (nominated.has(field.name)) continue;
+        if (head.framing == Framing::chunked) lines.trailer(field, nominated);
+        continue;
+      case FieldName::expect:
+        if (!expects) continue;
         break;
       default:
         if (is_hop_by_hop(field.id)) continue;
@@ -153,14 +188,14 @@ void write_request(std::string& out, const Head& head, const Target& target, std
   if (head.framing == Framing::length) lines.field("Content-Length", head.length);
   if (head.framing == Framing::chunked) lines.field("Transfer-Encoding", "chunked");
   if (upgrade) lines.field("Connection", "Upgrade");
-  lines.field("Via", via);
+  lines.via(head, name);
   lines.text("\r\n");
 }
 
 void write_response(std::string& out, const Head& head, const ResponsePlan& plan,
-                    std::string_view via, std::string_view date) {
+                    std::string_view name, std::string_view date) {
   const Nominated nominated(head);
-  Lines lines(out, size_of(head) + head.phrase.size() + via.size() + date.size() + Lines::kOwn);
+  Lines lines(out, size_of(head) + head.phrase.size() + name.size() + date.size() + Lines::kOwn);
   lines.text("HTTP/1.1 ").number(head.status).text(" ").text(head.phrase).text("\r\n");
   bool dated = false;
   // Without a body the length may still be told: what a GET would have had (RFC 9110 §8.6), but
@@ -168,6 +203,7 @@ void write_response(std::string& out, const Head& head, const ResponsePlan& plan
   const bool tells_length =
       plan.framing == Framing::none && head.status >= 200 && head.status != 204;
   for (const Field& field : head.fields) {
+    if (nominated.has(field.name)) continue;
     switch (field.id) {
       case FieldName::content_length:
         if (!tells_length) continue;
@@ -177,11 +213,8 @@ void write_response(std::string& out, const Head& head, const ResponsePlan& plan
         if (plan.upgrade) lines.field(field.name, field.value);
         continue;
       case FieldName::trailer:
-        if (plan.framing != Framing::chunked) continue;
-        break;
-      case FieldName::other:
-        if (nominated.has(field.name)) continue;
-        break;
+        if (plan.framing == Framing::chunked) lines.trailer(field, nominated);
+        continue;
       default:
         if (is_hop_by_hop(field.id)) continue;
         break;
@@ -191,9 +224,9 @@ void write_response(std::string& out, const Head& head, const ResponsePlan& plan
   if (!dated && head.status >= 200) lines.field("Date", date);
   if (plan.framing == Framing::length) lines.field("Content-Length", head.length);
   if (plan.framing == Framing::chunked) lines.field("Transfer-Encoding", "chunked");
-  lines.field("Via", via);
+  lines.via(head, name);
   if (plan.upgrade) {
-    lines.field("Connection", "Upgrade");
+    lines.field("Connection", plan.close ? "Upgrade, close" : "Upgrade");
   } else if (plan.close) {
     lines.field("Connection", "close");
   } else if (plan.keep_alive_told) {

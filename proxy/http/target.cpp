@@ -22,6 +22,16 @@ constexpr auto kNameChar = [] {
 
 bool is_name_char(char c) { return kNameChar[static_cast<unsigned char>(c)]; }
 
+// Resolvers take "2130706433", "127.1" and "0x7f.1" for addresses, each in its own way; no name of
+// the DNS ends in such a label (RFC 3696 §2).
+bool looks_like_number(std::string_view host) {
+  auto label = host.substr(host.rfind('.') + 1);  // none: all of it
+  if (label.empty() || label[0] < '0' || label[0] > '9') return false;
+  const bool hex = label.starts_with("0x") || label.starts_with("0X");
+  return label.find_first_not_of(hex ? "0123456789abcdefABCDEFxX" : "0123456789") ==
+         std::string_view::npos;
+}
+
 // host[:port] without user information. A missing or empty port leaves `port` as it is.
 Result<Target> parse_authority(std::string_view authority, std::uint16_t port, bool port_required) {
   Target target;
@@ -44,6 +54,9 @@ Result<Target> parse_authority(std::string_view authority, std::uint16_t port, b
       return Error{"the host has a character that no host name has"};
     }
     if (target.host.ends_with('.')) target.host.pop_back();
+    if (looks_like_number(target.host) && !parse_ip(target.host)) {
+      return Error{"the host is a number, but no IPv4 address of four parts"};
+    }
     // "a.." would be a second name for "a", with a state of its own.
     if (target.host.starts_with('.') || target.host.ends_with('.') ||
         target.host.find("..") != std::string::npos) {

@@ -1,7 +1,9 @@
 #include "proxy/net/stream.h"
 
 #include <fcntl.h>
+#include <linux/sockios.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -41,6 +43,7 @@ Stream::Stream(event_base* base, OwnedSocket socket, Handler& handler)
 }
 
 Stream::~Stream() {
+  if (backlog() > 0) reset_on_close();  // what the peer has is not all it should get
   event_del(&event_);
   if (again_) event_del(again_.get());
   if (tls_ && !resets_ && backlog() == 0) {
@@ -250,6 +253,11 @@ bool Stream::flush() {
   sent_ = 0;
   if (shut_later_) shutdown(fd(), SHUT_WR);
   return true;
+}
+
+bool Stream::has_unsent() const {
+  int count = 0;
+  return backlog() > 0 || (ioctl(fd(), SIOCOUTQ, &count) == 0 && count > 0);
 }
 
 void Stream::shutdown_write() {

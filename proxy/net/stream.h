@@ -79,6 +79,8 @@ class Stream {
   void cork() { corked_ = true; }
   bool uncork();
   std::size_t backlog() const { return backlog_.size() - sent_; }
+  // Here or in the kernel, there is something that the peer has not acknowledged.
+  bool has_unsent() const;
 
   void shutdown_write();
   void reset_on_close();  // the peer must not take the end for a clean one

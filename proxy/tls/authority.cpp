@@ -86,6 +86,20 @@ Result<bool> make(const AuthorityFiles& files, UtcTime now) {
   return true;
 }
 
+// Makes the directory where there is none. Held by whoever makes the CA.
+Result<OwnedSocket> lock_directory(const AuthorityFiles& files) {
+  const std::string directory = std::filesystem::path(files.certificate).parent_path().string();
+  std::error_code failed;
+  const bool fresh = std::filesystem::create_directories(directory, failed);
+  if (failed) return Error{directory + " cannot be made: " + failed.message()};
+  if (fresh) chmod(directory.c_str(), 0700);
+  OwnedSocket lock(::open((directory + "/ca.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock || flock(lock.get(), LOCK_EX) != 0) {
+    return Error{directory + " cannot be locked: " + why()};
+  }
+  return lock;
+}
+
 }  // namespace
 
 AuthorityFiles authority_files(const TlsConfig& config, const std::string& state_directory) {
@@ -126,20 +140,25 @@ Result<Authority> Authority::load(const AuthorityFiles& files, UtcTime now) {
 
 Result<Authority> Authority::load_or_make(const AuthorityFiles& files, UtcTime now) {
   if (files.own && !exists(files.certificate)) {
-    const std::string directory = std::filesystem::path(files.certificate).parent_path().string();
-    std::error_code failed;
-    const bool fresh = std::filesystem::create_directories(directory, failed);
-    if (failed) return Error{directory + " cannot be made: " + failed.message()};
-    if (fresh) chmod(directory.c_str(), 0700);
-    const OwnedSocket lock(
-        ::open((directory + "/ca.lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!lock || flock(lock.get(), LOCK_EX) != 0) {
-      return Error{directory + " cannot be locked: " + why()};
-    }
+    const auto lock = lock_directory(files);
+    if (!lock) return Error{lock.error()};
     if (!exists(files.certificate)) {
       if (const auto made = make(files, now); !made) return Error{made.error()};
     }
   }
+  return load(files, now);
+}
+
+Result<Authority> Authority::make_anew(const AuthorityFiles& files, UtcTime now) {
+  // With the lock, so that nobody makes one between the two steps.
+  const auto lock = lock_directory(files);
+  if (!lock) return Error{lock.error()};
+  for (const std::string& path : {files.certificate, files.key}) {
+    if (rename(path.c_str(), (path + ".old").c_str()) != 0 && errno != ENOENT) {
+      return Error{path + " cannot be set aside: " + why()};
+    }
+  }
+  if (const auto made = make(files, now); !made) return Error{made.error()};
   return load(files, now);
 }
 

@@ -25,6 +25,8 @@ class Authority {
   static Result<Authority> load(const AuthorityFiles& files, UtcTime now);
   // Makes it first where there is none and it is ours. Two processes at once make one.
   static Result<Authority> load_or_make(const AuthorityFiles& files, UtcTime now);
+  // Makes another one of ours; the old files stay beside it, as .old.
+  static Result<Authority> make_anew(const AuthorityFiles& files, UtcTime now);
 
   X509& certificate() const { return *certificate_; }
   Result<CertPtr> leaf_for(std::string_view host, EVP_PKEY& leaf_key, UtcTime now) const;

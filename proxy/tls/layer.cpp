@@ -53,7 +53,7 @@ long TlsLayer::bio_control(BIO*, int what, long, void*) {
 
 std::size_t TlsLayer::take(char* out, std::size_t size) {
   const std::size_t count = std::min(size, fed_.size());
-  std::memcpy(out, fed_.data(), count);
+  fed_.copy(out, count);
   fed_.remove_prefix(count);
   return count;
 }

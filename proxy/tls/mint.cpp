@@ -4,23 +4,19 @@
 #include <utility>
 
 #include "proxy/tls/certificate.h"
+#include "proxy/tls/file_stamp.h"
 
 namespace sluice {
 namespace {
 
 constexpr std::size_t kMaxOrders = 4096;
+constexpr Duration kLookAgain = 5s;
+
+std::string stamp(const AuthorityFiles& files) {
+  return file_stamp(files.certificate) + " " + file_stamp(files.key);
+}
 
 }  // namespace
-
-Mint::Handle& Mint::Handle::operator=(Handle&& other) noexcept {
-  reset();
-  callback_ = std::move(other.callback_);
-  return *this;
-}
-
-void Mint::Handle::reset() {
-  if (const auto callback = std::exchange(callback_, nullptr)) *callback = nullptr;
-}
 
 Mint::Mint(AuthorityFiles files, Clock clock, std::size_t capacity)
     : files_(std::move(files)),
@@ -41,8 +37,12 @@ Mint::~Mint() {
 LeafRef Mint::find(std::string_view host) {
   const UtcTime now = clock_();
   const std::lock_guard lock(mutex_);
-  return look_up(host, now);
+  // The disk is looked at on the mint's own thread, so one caller in a while goes there.
+  return time_to_look(now) ? nullptr : look_up(host, now);
 }
+
+// A clock that went back says nothing about how long ago it was.
+bool Mint::time_to_look(UtcTime now) const { return now < looked_ || now - kLookAgain >= looked_; }
 
 LeafRef Mint::look_up(std::string_view host, UtcTime now) {
   const auto found = leaves_.find(host);
@@ -91,12 +91,23 @@ void Mint::keep(const std::string& host, const LeafRef& leaf) {
   leaves_[host] = {leaf, recent_.begin()};
 }
 
+bool Mint::look_at_files() {
+  std::string seen = stamp(files_);
+  if (seen == stamp_) return false;
+  stamp_ = std::move(seen);
+  authority_.reset();
+  return true;
+}
+
 Result<LeafRef> Mint::make(const std::string& host) {
   const UtcTime now = clock_();
+  if (authority_ && not_after(authority_->certificate()) <= now) authority_.reset();
   if (!authority_) {
+    const bool is_there = file_stamp(files_.certificate) != "-";
     auto loaded = Authority::load_or_make(files_, now);
     if (!loaded) return Error{loaded.error()};
     authority_.emplace(std::move(*loaded));
+    if (!is_there) stamp_ = stamp(files_);  // what was just made is no change
   }
   auto certificate = authority_->leaf_for(host, *key_, now);
   if (!certificate) return Error{certificate.error()};
@@ -112,6 +123,16 @@ void Mint::run() {
     if (stopping_) return;
     // It stays in the queue while it is made, so that others can join it.
     const std::string host = orders_.front().host;
+    if (const UtcTime now = clock_(); time_to_look(now)) {
+      looked_ = now;
+      lock.unlock();
+      const bool changed = look_at_files();
+      lock.lock();
+      if (changed) {
+        leaves_.clear();
+        recent_.clear();
+      }
+    }
     const LeafRef there = look_up(host, clock_());
     lock.unlock();
     const Result<LeafRef> made = there ? Result<LeafRef>(there) : make(host);

@@ -1,9 +1,9 @@
 #include "proxy/tls/origin_side.h"
 
 #include <openssl/x509v3.h>
-#include <sys/stat.h>
 
 #include "proxy/net/address.h"
+#include "proxy/tls/file_stamp.h"
 
 namespace sluice {
 
@@ -26,13 +26,6 @@ int place_index() {
   return index;
 }
 
-std::string changed_at(const std::string& path) {
-  struct stat about {};
-  if (path.empty() || stat(path.c_str(), &about) != 0) return "-";
-  return std::to_string(about.st_mtim.tv_sec) + "." + std::to_string(about.st_mtim.tv_nsec) + "/" +
-         std::to_string(about.st_ino);
-}
-
 Result<SslContextPtr> make_context(const std::string& extra_ca, const TlsIdentity& identity);
 
 }  // namespace
@@ -46,6 +39,25 @@ int keep_session(SSL* ssl, SSL_SESSION* session) {
 }
 
 namespace {
+
+// A CA of which no list was given is not asked for one; one whose list is out of date is.
+int without_missing_lists(int good, X509_STORE_CTX* store) {
+  if (good == 1 || X509_STORE_CTX_get_error(store) != X509_V_ERR_UNABLE_TO_GET_CRL) return good;
+  X509_STORE_CTX_set_error(store, X509_V_OK);
+  return 1;
+}
+
+// RFC 5280 §5: lists of revoked certificates, where the files of extra_ca hold any.
+void heed_revocations(SSL_CTX* context) {
+  const STACK_OF(X509_OBJECT)* objects = X509_STORE_get0_objects(SSL_CTX_get_cert_store(context));
+  for (int i = 0; i < sk_X509_OBJECT_num(objects); ++i) {
+    if (X509_OBJECT_get_type(sk_X509_OBJECT_value(objects, i)) != X509_LU_CRL) continue;
+    X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(context),
+                                X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, without_missing_lists);
+    return;
+  }
+}
 
 Result<SslContextPtr> make_context(const std::string& extra_ca, const TlsIdentity& identity) {
   SslContextPtr made(SSL_CTX_new(TLS_client_method()));
@@ -65,6 +77,7 @@ Result<SslContextPtr> make_context(const std::string& extra_ca, const TlsIdentit
       return Error{"extra_ca " + file + " cannot be used: " + take_openssl_error()};
     }
   }
+  heed_revocations(context);
   if (!identity.client_cert.empty()) {
     if (SSL_CTX_use_certificate_chain_file(context, identity.client_cert.c_str()) != 1) {
       return Error{"client_cert " + identity.client_cert +
@@ -84,7 +97,7 @@ std::string OriginSide::stamp(const TlsIdentity& identity) const {
   std::string out;
   for (const std::string* file :
        {&extra_ca_, &identity.extra_ca, &identity.client_cert, &identity.client_key}) {
-    if (!file->empty()) out += changed_at(*file) + " ";
+    if (!file->empty()) out += file_stamp(*file) + " ";
   }
   return out;
 }
@@ -101,10 +114,11 @@ Result<OriginContextRef> OriginSide::context(const TlsIdentity& identity, Instan
     return kept->second.context;
   }
   auto made = make_context(extra_ca_, identity);
-  if (!made) return Error{made.error()};
-  OriginContextRef context = std::make_shared<OriginContext>(
-      OriginContext{std::move(*made), "tls" + std::to_string(made_++)});
-  contexts_[identity] = {context, std::move(changed), now};
+  // A failure is remembered as well: files that cannot be used are not read for each request.
+  auto context = made ? Result<OriginContextRef>(std::make_shared<OriginContext>(
+                            OriginContext{std::move(*made), "tls" + std::to_string(made_++)}))
+                      : Result<OriginContextRef>(Error{made.error()});
+  contexts_.insert_or_assign(identity, Kept{context, std::move(changed), now});
   return context;
 }
 

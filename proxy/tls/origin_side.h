@@ -43,7 +43,7 @@ class OriginSide {
 
  private:
   struct Kept {
-    OriginContextRef context;
+    Result<OriginContextRef> context;
     std::string stamp;  // when the files were changed
     Instant looked;
   };

@@ -1,0 +1,169 @@
+#include "proxy/governor/allowances.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "proxy/clock.h"
+
+namespace sluice {
+namespace {
+
+// Between a key and a role; in no key. A role with limits of its own has windows of its own.
+constexpr char kRoleMark = '\0';
+
+bool has_own_limits(const Match& match) {
+  return match.role != nullptr && match.role->rules.limits != match.policy->rules.limits;
+}
+
+std::string windows_of(const std::string& key, const Match& match) {
+  if (!has_own_limits(match)) return key;
+  return key + kRoleMark + match.role->name;
+}
+
+bool only_watched(const Journey& who) { return who.match.rules->mode == Mode::observe; }
+
+Instant on_this_clock(UtcTime at, const ClockPair& now) { return now.mono + (at - now.utc); }
+
+}  // namespace
+
+std::shared_ptr<const Cost> cost_of(const CostRules& rules, std::string_view host,
+                                    std::string_view path) {
+  if (rules.per_request <= 0 && rules.paths.empty() && rules.header.empty()) return nullptr;
+  const Micros price = request_cost(rules, path);
+  if (price == 0 && rules.header.empty()) return nullptr;
+  return std::make_shared<const Cost>(Cost{price, !rules.header.empty(), std::string(host)});
+}
+
+Allowances::Allowances(Store& store, const Options& options, const OnRefill& on_refill)
+    : go_on_(options.go_on_without_store),
+      limits_(store,
+              [on_refill](const std::string& windows) {
+                on_refill(windows.substr(0, windows.find(kRoleMark)));
+              }),
+      ledger_(store, options.budget, options.zone, options.go_on_without_store,
+              [on_refill](const std::vector<std::string>& keys) {
+                for (const std::string& key : keys) on_refill(key);
+              }),
+      book_(store, options.budget.reset, options.zone) {}
+
+std::optional<Allowances::Answer> Allowances::stopped(const Journey& who) {
+  if (!who.cost || only_watched(who)) return std::nullopt;
+  const ClockPair now = clock_now();
+  auto stop = ledger_.stopped(expected(who), now.utc);
+  if (!stop) return std::nullopt;
+  return Answer{Answer::Kind::budget, on_this_clock(stop->until, now), std::move(stop->why), {}};
+}
+
+Allowances::Answer Allowances::take(const std::string& key, const Journey& who) {
+  Answer answer;
+  if (!who.match.rules->limits.requests.empty() && !take_place(key, who, answer)) return answer;
+  if (who.cost) take_money(key, who, answer);
+  return answer;
+}
+
+// False: it must not go.
+bool Allowances::take_place(const std::string& key, const Journey& who, Answer& answer) {
+  using Kind = RequestLimits::Answer::Kind;
+  const auto said = limits_.take(windows_of(key, who.match), who.match.rules->limits, clock_now());
+  if (limits_fail_.load(std::memory_order_relaxed) && said.kind != Kind::failed) {
+    limits_fail_ = false;
+  }
+  switch (said.kind) {
+    case Kind::go: answer.taken.place = said.at; return true;
+    case Kind::soon: answer.kind = Answer::Kind::soon; break;
+    case Kind::at: answer = {Answer::Kind::limit, said.at, "its `limits` are used up", {}}; break;
+    case Kind::failed:
+      if (!limits_fail_.exchange(true)) {
+        spdlog::error("limits cannot be kept in the store: {}; {}", said.why,
+                      go_on_ ? "they hold nobody back" : "requests that they count are refused");
+      }
+      if (go_on_) return true;
+      answer = {Answer::Kind::failed, {}, said.why, {}};
+      break;
+  }
+  if (!only_watched(who)) return false;
+  answer.kind = Answer::Kind::go;
+  return true;
+}
+
+// What must be left for it to go. A price that only the answer will name may be as high as the
+// dearest that was named so far, and is at least the smallest coin.
+Micros Allowances::expected(const Journey& who) {
+  if (who.cost->price > 0 || !who.cost->open) return who.cost->price;
+  const std::lock_guard guard(dearest_mutex_);
+  const auto found = dearest_.find(who.match.policy->name);
+  return found == dearest_.end() ? 1 : found->second;
+}
+
+void Allowances::learn_price(const Journey& who, Micros cost) {
+  if (who.cost->price > 0 || !who.cost->open || cost <= 0) return;
+  const std::lock_guard guard(dearest_mutex_);
+  Micros& dearest = dearest_[who.match.policy->name];
+  dearest = std::max(dearest, cost);
+}
+
+void Allowances::take_money(const std::string& key, const Journey& who, Answer& answer) {
+  using Kind = BudgetLedger::Answer::Kind;
+  const ClockPair now = clock_now();
+  const bool watched = only_watched(who);
+  const Micros price = expected(who);
+  const auto said = ledger_.take(price, now.utc, watched ? std::string() : key);
+  answer.taken.at = now.utc;
+  if (said.kind == Kind::go) {
+    answer.taken.money = said.taken;
+    answer.taken.day_end = said.until;
+    return;
+  }
+  if (watched) {
+    const auto forced = ledger_.force(price, now.utc);
+    answer.taken.money = forced.taken;
+    answer.taken.day_end = forced.until;
+    if (said.kind == Kind::stopped) answer.why = said.why;
+    return;
+  }
+  give_back(key, who, {.place = answer.taken.place});
+  answer.taken = {};
+  switch (said.kind) {
+    case Kind::go: break;
+    case Kind::soon: answer.kind = Answer::Kind::soon; break;
+    case Kind::stopped:
+      answer = {Answer::Kind::budget, on_this_clock(said.until, now), said.why, {}};
+      break;
+    case Kind::failed: answer = {Answer::Kind::failed, {}, said.why, {}}; break;
+  }
+}
+
+void Allowances::give_back(const std::string& key, const Journey& who, const Allowance& taken) {
+  if (taken.empty()) return;
+  const ClockPair now = clock_now();
+  if (taken.place != Instant{}) {
+    limits_.give_back(windows_of(key, who.match), {.at = taken.place}, now);
+  }
+  ledger_.give_back({.taken = taken.money, .until = taken.day_end}, now.utc);
+}
+
+void Allowances::spent(const Journey& who, const Allowance& taken, Micros cost) {
+  if (!who.cost) return;
+  learn_price(who, cost);
+  ledger_.correct({.taken = taken.money, .until = taken.day_end}, cost, utc_now());
+  book_.add({who.match.policy->name, who.cost->host, who.job, cost}, taken.at);
+  if (who.pass) who.pass->add_cost(cost);
+}
+
+void Allowances::tidy() {
+  const ClockPair now = clock_now();
+  limits_.tidy(now);
+  ledger_.tidy(now.utc);
+  book_.flush();
+}
+
+void Allowances::close() {
+  const ClockPair now = clock_now();
+  limits_.close(now);
+  ledger_.close(now.utc);
+  book_.flush();
+}
+
+}  // namespace sluice

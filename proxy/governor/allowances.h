@@ -1,0 +1,97 @@
+// What a request takes with it when it goes: a place in the windows of `limits`, and its price from
+// the budget. Taken last, so that nothing is taken for a request that waits; what was not sent
+// gives it back. Any thread; may be called with a gate's lock held.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "proxy/budget_ledger.h"
+#include "proxy/cost_book.h"
+#include "proxy/governor/admission.h"
+#include "proxy/request_limits.h"
+
+namespace sluice {
+
+// Of a request that costs, or whose answer may say that it did.
+struct Cost {
+  Micros price = 0;   // named by the policy
+  bool open = false;  // the answer may name another one
+  std::string host;   // for the report
+};
+
+// Nothing for what costs nothing.
+std::shared_ptr<const Cost> cost_of(const CostRules& rules, std::string_view host,
+                                    std::string_view path);
+
+// What was taken for one request.
+struct Allowance {
+  Instant place{};    // in the windows; Instant{}: none
+  Micros money = 0;   // from the budget
+  UtcTime day_end{};  // of the day whose money it was
+  UtcTime at{};       // when; UtcTime{}: it costs nothing
+
+  bool empty() const { return place == Instant{} && at == UtcTime{}; }
+};
+
+class Allowances {
+ public:
+  struct Options {
+    BudgetConfig budget{};
+    Zone zone{};
+    bool go_on_without_store = false;
+  };
+  struct Answer {
+    enum class Kind : std::uint8_t {
+      go,
+      soon,    // the store is being asked: on_refill follows
+      limit,   // until `until`
+      budget,  // until `until`, and waiting makes no sense
+      failed,  // the store says no
+    };
+    Kind kind = Kind::go;
+    Instant until{};
+    std::string why{};  // with `go`: why it would not, if the policy did not only observe
+    Allowance taken{};
+  };
+  // Called on the store's thread, or on that of tidy(), with a key that was told `soon` or `limit`.
+  using OnRefill = std::function<void(const std::string& key)>;
+
+  Allowances(Store& store, const Options& options, const OnRefill& on_refill);
+
+  // Whether it must be asked at all: for most requests this is all there is.
+  static bool concern(const Journey& who) {
+    return who.cost != nullptr || !who.match.rules->limits.requests.empty();
+  }
+  // The budget is known to be used up for such a request.
+  std::optional<Answer> stopped(const Journey& who);
+  Answer take(const std::string& key, const Journey& who);
+  void give_back(const std::string& key, const Journey& who, const Allowance& taken);
+  // It was sent, and this is what it cost.
+  void spent(const Journey& who, const Allowance& taken, Micros cost);
+
+  void tidy();   // about once a second
+  void close();  // at the end: gives back what is left
+
+ private:
+  bool take_place(const std::string& key, const Journey& who, Answer& answer);
+  Micros expected(const Journey& who);
+  void learn_price(const Journey& who, Micros cost);
+  void take_money(const std::string& key, const Journey& who, Answer& answer);
+
+  const bool go_on_;
+  RequestLimits limits_;
+  BudgetLedger ledger_;
+  CostBook book_;
+  std::atomic<bool> limits_fail_{false};   // said so already
+  std::mutex dearest_mutex_;               // guards the next one
+  std::map<std::string, Micros> dearest_;  // that an answer has named, by policy
+};
+
+}  // namespace sluice
