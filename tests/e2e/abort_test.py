@@ -50,6 +50,15 @@ class Aborts(ProxyCase):
                         self.leave_midway(size, min(taken, size), leave)
         self.assert_unharmed()
 
+    def test_a_client_that_ends_its_side_has_left(self):
+        """A close and a half-close look the same until somebody writes: working on for nobody would cost the origin."""
+        origin, client = self.origin(lambda visit: visit.read_request() and visit.read_to_end()), self.client()
+        client.send(request_bytes("GET", origin.url("/"), ["Host: " + origin.authority]))
+        client.finish_sending()
+        self.assertEqual(client.read_to_end(), b"")
+        self.assertTrue(origin.wait(lambda: not origin.visits or origin.visits[0].closed_at))
+        self.assert_unharmed()
+
     def leave_midway(self, size, taken, leave):
         def script(visit):
             visit.read_request()

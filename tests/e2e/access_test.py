@@ -11,6 +11,8 @@ from harness.message import read_response, request_bytes
 from harness.proxy import Proxy
 from harness.stream import Ended, connect
 
+# Of "slow", in so many rounds that a check takes far longer than 100 ms.
+SLOW_HASH = "$6$rounds=2000000$sluice$y..riNnTtJ5chIVXPARCEI/xVq5HOxZsPTQSA6qcq.af4RO0o9DNBfghwok6gRMNZejRmHxlISV6F516mfI8K0"
 FIXED = ('proxy.resolve={"metadata.test"="169.254.169.254", "here.test"="127.0.0.1", "six.test"="::1",'
          ' "banned.test"="127.66.66.66"}')
 
@@ -123,7 +125,7 @@ class Users(ProxyCase):
     def setUpClass(cls):
         hashes = {name: subprocess.run(["openssl", "passwd", "-6", password], check=True, capture_output=True,
                                        text=True).stdout.strip()
-                  for name, password in (("ann", "open sesame"), ("bob", "p:w:d"))}
+                  for name, password in (("ann", "open sesame"), ("bob", "p:w:d"), ("cy", "new here"))}
         cls.file = cls.enterClassContext(tempfile.NamedTemporaryFile("w"))
         cls.file.write("# who may\n\n" + "".join("%s:%s\n" % item for item in hashes.items()))
         cls.file.flush()
@@ -165,6 +167,14 @@ class Users(ProxyCase):
         self.assertEqual(self.fetch(origin.url(), fields=right, client=client).status, 200)
         self.assertEqual(self.fetch(origin.url(), client=client).status, 407, "every request must say who")
 
+    def test_the_last_hop_is_here_though_the_password_is_new(self):
+        origin = self.origin()
+        fields = ["Max-Forwards: 0", *self.credentials("cy:new here")]
+        for turn in ("first", "remembered"):
+            with self.subTest(turn):
+                self.assertEqual(self.fetch(origin.url(), "OPTIONS", fields).status, 200)
+                self.assertEqual(origin.visits, [])
+
     def test_connect(self):
         origin = self.origin(lambda visit: visit.send(b"hi"))
         _, answer = self.tunnel(origin.authority)
@@ -178,6 +188,23 @@ class Users(ProxyCase):
         self.fetch(self.origin().url(), fields=self.credentials("ann:wrong-guess"))
         for secret in ("sesame", "wrong-guess", base64.b64encode(b"ann:open sesame").decode()):
             self.assertNotIn(secret, self.proxy.log())
+
+
+class SlowCheck(ProxyCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.file = cls.enterClassContext(tempfile.NamedTemporaryFile("w"))
+        cls.file.write("slow:%s\n" % SLOW_HASH)
+        cls.file.flush()
+        cls.proxy = Proxy('proxy.drain="1s"', 'access.users="%s"' % cls.file.name, 'proxy.timeouts.head="100ms"')
+
+    def test_a_check_that_outlasts_the_time_for_a_head(self):
+        """It has a limit of its own, and one request has one answer."""
+        origin, client = self.origin(), self.client()
+        fields = ["Proxy-Authorization: Basic " + base64.b64encode(b"slow:slow").decode()]
+        self.assertEqual(self.fetch(origin.url("/1"), fields=fields, client=client).body, b"ok")
+        self.assertEqual(self.fetch(origin.url("/2"), fields=fields, client=client).body, b"ok")
+        self.assertEqual([request.target for request in origin.requests], ["/1", "/2"])
 
 
 class Names(ProxyCase):

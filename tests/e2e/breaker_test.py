@@ -7,8 +7,9 @@ import os
 import threading
 import time
 
-from harness.message import response_bytes
-from harness.origin import OK, in_turn, replying
+from harness.message import Truncated, read_head, response_bytes
+from harness.origin import OK, in_turn, replying, replying_once
+from harness.stream import Ended
 from startup_test import OwnProxies
 
 TOO_MANY = response_bytes(b"slow down", "429 Too Many Requests")
@@ -106,6 +107,34 @@ class Trips(BreakerCase):
                                                      "Content-Type: image/png")))
         self.assertEqual(self.statuses(origin, 3, proxy), [200] * 3)
 
+    def test_answers_that_are_cut_short(self):
+        proxy = self.enforcing()
+        cut = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 100\r\n\r\nthe first part"
+        origin = self.origin(replying_once(cut))
+        for _ in range(5):
+            with self.assertRaises((Truncated, Ended)):
+                self.fetch(origin.url(), proxy=proxy)
+        self.assert_problem(self.fetch(origin.url(), proxy=proxy), 503, "breaker-open")
+        self.assertEqual(len(origin.requests), 5)
+
+    def test_a_burst_of_refusals_where_nothing_learns(self):
+        """All are on their way before the first answer: one trip, and nothing after them."""
+        proxy = self.enforcing(SHORT.replace('cooldown = ["1s", "2s"]', 'cooldown = ["5m"]', 1))
+        together = threading.Barrier(20)
+
+        def script(visit):
+            while visit.read_request():
+                together.wait(10)
+                visit.send(TOO_MANY)
+
+        origin = self.origin(script)
+        with concurrent.futures.ThreadPoolExecutor(20) as pool:
+            answers = list(pool.map(lambda _: self.fetch(origin.url(), proxy=proxy).status, range(20)))
+        self.assertEqual(answers, [429] * 20)
+        refused = self.assert_problem(self.fetch(origin.url(), proxy=proxy), 503, "breaker-open")
+        self.assertLessEqual(refused["retry_after_s"], 300, "the first rung")
+        self.assertEqual(len(origin.requests), 20)
+
     def test_an_origin_that_is_not_there(self):
         proxy = self.enforcing()
         url = self.refused_url()
@@ -158,9 +187,36 @@ class Returns(BreakerCase):
             self.assertTrue(origin.wait(lambda: len(origin.requests) == 2, 3), "the probe is a real request")
             others = [self.fetch(origin.url(), proxy=proxy).status for _ in range(3)]
             self.assertEqual(others, [503] * 3, "one probe at a time")
+            waits_for_none = self.fetch(origin.url(), proxy=proxy)
+            self.assert_problem(waits_for_none, 503, "breaker-open")
             gate.set()
             self.assertEqual(probe.result().status, 200)
         self.assertEqual(self.statuses(origin, 3, proxy), [200] * 3)
+
+    def test_a_probe_that_streams_events_is_good_at_its_head(self):
+        proxy = self.enforcing()
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+        answers = iter([retry_after(1), None])
+
+        def script(visit):
+            while visit.read_request():
+                answer = next(answers, OK)
+                if answer is None:
+                    visit.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n"
+                               "Transfer-Encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n")
+                    gate.wait(10)
+                    return
+                visit.send(answer)
+
+        origin = self.origin(script)
+        self.fetch(origin.url(), proxy=proxy)
+        due = origin.requests[0].at + 1.05
+        self.assertTrue(origin.wait(lambda: time.monotonic() > due, 3))
+        stream = self.client(proxy)
+        stream.send("GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % origin.url())
+        self.assertEqual(read_head(stream).status, 200)
+        self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 200, "while the events go on")
 
     def test_a_failed_probe_climbs_the_ladder(self):
         proxy = self.enforcing()
@@ -238,6 +294,58 @@ class Policies(BreakerCase):
         os.remove(os.path.join(proxy.directory, "policies/engine.toml"))
         origin = self.origin()
         self.assertTrue(origin.wait(lambda: "no longer in force" in proxy.log(), 2), proxy.log())
+
+    def test_a_renamed_file_counts(self):
+        proxy = self.enforcing()
+        folder = os.path.join(proxy.directory, "policies")
+        os.rename(os.path.join(folder, "engine.toml"), os.path.join(folder, "other.toml"))
+        origin = self.origin(replying(retry_after(50)))
+        self.assertTrue(origin.wait(lambda: "other.toml is in force" in proxy.log(), 2), proxy.log())
+        self.fetch(origin.url(), proxy=proxy)
+        refused = self.assert_problem(self.fetch(origin.url(), proxy=proxy), 503, "breaker-open")
+        self.assertEqual(refused["policy"], "other")
+
+    def test_a_file_that_somebody_writes_all_the_time_does_not_keep_others_out(self):
+        proxy = self.enforcing()
+        ended = threading.Event()
+
+        def scribble():
+            while not ended.wait(0.005):
+                proxy.write("policies/notes.txt", "x")
+
+        writer = threading.Thread(target=scribble)
+        writer.start()
+        try:
+            proxy.write("policies/more.toml", 'hosts = ["more.test"]\n')
+            self.assertTrue(self.origin().wait(lambda: "more.toml is in force" in proxy.log(), 5), proxy.log())
+        finally:
+            ended.set()
+            writer.join()
+
+    def test_another_directory_behind_the_link(self):
+        proxy = self.enforcing()
+        link = os.path.join(proxy.directory, "policies")
+        for name in ("one", "two"):
+            proxy.make_directory(name)
+            proxy.write("%s/%s.toml" % (name, name), 'hosts = ["%s.test"]\n' % name)
+
+        def in_force(name):
+            self.assertTrue(self.origin().wait(lambda: name + ".toml is in force" in proxy.log(), 5), proxy.log())
+
+        os.rename(link, link + ".old")
+        os.symlink("one", link)
+        in_force("one")
+        os.symlink("two", link + ".new")
+        os.replace(link + ".new", link)
+        in_force("two")
+        proxy.write("two/three.toml", 'hosts = ["three.test"]\n')
+        in_force("three")
+
+    def test_observe_sends_nothing_again(self):
+        proxy = self.enforcing(SHORT.replace("max = 0", "max = 2").replace("[breaker]", 'mode = "observe"\n[breaker]', 1))
+        origin = self.origin(replying(response_bytes(b"oops", "500 Internal Server Error")))
+        self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 500)
+        self.assertEqual(len(origin.requests), 1)
 
     def test_observe_decides_but_forwards(self):
         proxy = self.enforcing(SHORT.replace("[breaker]", 'mode = "observe"\n[breaker]', 1))

@@ -2,8 +2,14 @@
 
 import base64
 import concurrent.futures
+import os
+import signal
+import threading
+import time
 
 from breaker_test import SHORT, BreakerCase
+from harness.message import Truncated
+from harness.stream import Ended
 
 LIMITED = SHORT + '[limits]\nrequests = [{ count = 5, per = "1h" }]\n'
 
@@ -14,7 +20,7 @@ def named(job):
 
 class Limits(BreakerCase):
     def test_no_more_than_the_count_gets_through(self):
-        proxy = self.enforcing(LIMITED.replace('max_wait = "0s"', 'max_wait = "2s"'))
+        proxy = self.enforcing(LIMITED)
         origin = self.origin()
         with concurrent.futures.ThreadPoolExecutor(10) as pool:
             answers = list(pool.map(lambda _: self.fetch(origin.url(), proxy=proxy), range(20)))
@@ -25,16 +31,101 @@ class Limits(BreakerCase):
         self.assertGreater(problem["retry_after_s"], 3000)
 
     def test_they_survive_a_kill(self):
-        policy = LIMITED.replace('max_wait = "0s"', 'max_wait = "2s"')
-        proxy = self.enforcing(policy)
+        proxy = self.enforcing(LIMITED)
         origin = self.origin()
         for _ in range(3):
             self.fetch(origin.url(), proxy=proxy)
         proxy.kill()
-        again = self.start(policy=policy, state=proxy.state)
+        again = self.start(policy=LIMITED, state=proxy.state)
         for _ in range(6):
             self.fetch(origin.url(), proxy=again)
         self.assertLessEqual(len(origin.requests), 5)
+
+
+    def test_two_processes_share_them_and_a_kill_loses_a_place_at_most(self):
+        policy = SHORT.replace('max_wait = "0s"', 'max_wait = "20s"') + LIMITED[len(SHORT):].replace("5", "40")
+        origin = self.origin()
+        proxies = [self.enforcing(policy)]
+        proxies.append(self.start(policy=policy, state=proxies[0].state))
+        kill_at, killed = 15, threading.Event()
+
+        def client(number):
+            """Until the limits say no; through the other one when its own is killed."""
+            while True:
+                try:
+                    answer = self.fetch(origin.url(), proxy=proxies[number % len(proxies)])
+                    if answer.get("Sluice-Reason") == "limit":
+                        return answer
+                    self.assertEqual(answer.status, 200)
+                    if len(origin.requests) >= kill_at and not killed.is_set():
+                        killed.set()
+                        proxies[1].kill()
+                except (OSError, Ended, Truncated):
+                    number = 0
+
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            answers = list(pool.map(client, range(16)))
+        self.assertTrue(killed.is_set())
+        self.assertLessEqual(len(origin.requests), 40)
+        # What the killed one held ahead, and what its clients had under way.
+        self.assertGreaterEqual(len(origin.requests), 40 - 2 - 8)
+        for answer in answers:
+            self.assertGreater(int(answer.get("Retry-After")), 3000)
+
+    def test_a_reload_does_not_begin_anew(self):
+        proxy, origin = self.enforcing(LIMITED), self.origin()
+        self.assertEqual(self.statuses(origin, 6, proxy), [200] * 5 + [429])
+        proxy.write("policies/engine.toml", LIMITED.replace("5", "7"))
+        os.kill(proxy.pid, signal.SIGHUP)
+        self.assertTrue(origin.wait(lambda: self.statuses(origin, 1, proxy) and len(origin.requests) == 7, 10))
+        self.assertEqual(self.statuses(origin, 3, proxy), [429] * 3)
+        self.assertEqual(len(origin.requests), 7)
+
+    def test_they_slide_and_the_time_told_is_true(self):
+        proxy, origin = self.enforcing(LIMITED.replace('count = 5, per = "1h"', 'count = 3, per = "3s"')), self.origin()
+        for _ in range(3):
+            statuses = []
+            while 429 not in statuses:
+                answer = self.fetch(origin.url(), proxy=proxy)
+                statuses.append(answer.status)
+            self.assertGreaterEqual(statuses.count(200), 1, "the time that was told was too short")
+            self.assertLessEqual(int(answer.get("Retry-After")), 4)
+            time.sleep(int(answer.get("Retry-After")))  # as a client would
+
+    def test_held_when_a_place_is_free_soon(self):
+        policy = LIMITED.replace('count = 5, per = "1h"', 'count = 2, per = "1s"').replace('max_wait = "0s"', 'max_wait = "20s"')
+        proxy, origin = self.enforcing(policy), self.origin()
+        self.assertEqual(self.statuses(origin, 6, proxy), [200] * 6)
+        self.assertGreaterEqual(origin.requests[-1].at - origin.requests[0].at, 1.0, "six in two windows' time at least")
+
+    def test_an_impatient_client_waits_for_the_store_all_the_same(self):
+        proxy, origin = self.enforcing(LIMITED), self.origin()
+        with concurrent.futures.ThreadPoolExecutor(10) as pool:
+            answers = list(pool.map(lambda _: self.fetch(origin.url(), proxy=proxy), range(20)))
+        self.assertEqual(sorted(a.status for a in answers), [200] * 5 + [429] * 15)
+
+    def test_what_was_not_sent_has_its_place_back(self):
+        proxy = self.enforcing(LIMITED.replace("[breaker]", "[breaker]\nconsecutive = 1000", 1))
+        url = self.refused_url()
+        for _ in range(15):
+            self.assertEqual(self.fetch(url, proxy=proxy).status, 502)
+
+    def test_a_role_has_windows_of_its_own(self):
+        policy = LIMITED + '[roles.download]\npaths = ["/download/*"]\nlimits.requests = [{ count = 2, per = "1h" }]\n'
+        proxy, origin = self.enforcing(policy), self.origin()
+        turns = [self.fetch(origin.url(path), proxy=proxy).status for path in ["/x", "/download/y"] * 4]
+        self.assertEqual(turns[0::2], [200] * 4)
+        self.assertEqual(turns[1::2], [200, 200, 429, 429])
+
+    def test_who_only_observes_refuses_nobody(self):
+        proxy, origin = self.enforcing('mode = "observe"\n' + LIMITED), self.origin()
+        said = "enforced, it would be refused: its `limits` are used up"
+
+        def goes_on():
+            self.assertEqual(self.statuses(origin, 1, proxy), [200])
+            return said in proxy.log() and len(origin.requests) >= 9
+
+        self.assertTrue(origin.wait(goes_on, 10), "it did not say what it would have done")
 
 
 class Jobs(BreakerCase):

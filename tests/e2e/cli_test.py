@@ -15,7 +15,7 @@ import threading
 import time
 
 from harness.case import ProxyCase
-from harness.origin import replying
+from harness.origin import OK, in_turn, replying
 from harness.proxy import binary
 
 ENFORCE = 'hosts = ["*"]\n[hold]\nmax_wait = "0s"\n[retry]\nmax = 0\n'
@@ -266,7 +266,8 @@ class WithoutDaemon(CommandCase):
 
     def test_the_emergency_stop_is_shown(self):
         self.out("open", "a.test", "--for", "1h")
-        self.out("stop", "--reason", "fire")
+        _, warning = self.sluice("stop", "--reason", "fire")
+        self.assertIn("no proxy is running there now", warning)
         self.assertTrue(self.out("status").startswith(
             "emergency stop: nothing is forwarded until `sluice resume` (fire)\n\nKEY "))
         self.assertTrue(self.out("explain", "http://b.test/", code=1).endswith(
@@ -328,11 +329,19 @@ class Explain(CommandCase):
                          r"now      it would be forwarded, because the policy only observes; enforced, "
                          r"it would be refused: 503 breaker-open, Retry-After: \d+\n$")
 
+    def test_what_access_says_comes_first(self):
+        self.assertTrue(self.out("explain", "https://a.test:22/", code=1).endswith(
+            "\nnow      it would be refused: 403 port-denied, CONNECT to port 22 is not in proxy.connect_ports\n"))
+        denied = self.out("explain", "http://x.corp.test/", "--set", 'access.deny=["*.corp.test"]', code=1)
+        self.assertIn("\nnow      it would be refused: 403 destination-denied, ", denied)
+
     def test_https_is_a_tunnel_unless_it_is_intercepted(self):
         self.policy("seen", 'hosts = ["seen.test"]\nintercept = true\n[roles.slow]\npaths = ["/slow"]\n')
         self.policy("unseen", 'hosts = ["unseen.test"]\n[roles.slow]\npaths = ["/slow"]\n')
         seen = json.loads(self.out("explain", "https://seen.test/slow", "--json"))
         self.assertEqual((seen["tunnel"], seen["role"], seen["key"]["key"]), (False, "slow", "seen.test"))
+        self.policy("closed", 'hosts = ["closed.test"]\nintercept = false\n')
+        self.assertTrue(json.loads(self.out("explain", "https://closed.test/", "--json"))["tunnel"])
         unseen = json.loads(self.out("explain", "https://unseen.test:8443/slow", "--json"))
         self.assertEqual((unseen["tunnel"], unseen["role"], unseen["key"]["key"]), (True, None, "unseen.test:8443"))
         self.assertIn("\ntunnel   HTTPS is not looked into: the rules apply to CONNECT, path and answers are not seen\n",
@@ -372,6 +381,31 @@ class WithDaemon(CommandCase):
             self.assertIn("an operator shut it (maintenance)", problem["detail"])
             self.out("close", key)
             self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 200)
+
+    def test_neither_is_undone_by_what_the_daemon_had_still_to_write(self):
+        """A refusal is counted, and the count written every few seconds."""
+        refusal = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 600\r\nContent-Length: 9\r\n\r\nslow down"
+        proxy, origin = self.daemon(), self.origin(in_turn(refusal, OK))
+        self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 429)
+        self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 503)
+        self.out("close", origin.authority)
+
+        def written():
+            counts = json.loads(self.out("status", "--json"))["keys"][0]["counts"]
+            return counts["refused"] == 1
+
+        self.assertTrue(origin.wait(written, 15))
+        self.assertEqual(self.out("status", origin.authority).splitlines()[1].split()[1], "closed")
+        self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 200)
+
+    def test_limits_that_are_used_up_are_explained(self):
+        proxy, origin = self.start(policy=ENFORCE + '[pace]\nadapt = "off"\n[limits]\nrequests = [{ count = 1, per = "1h" }]\n'), self.origin()
+        self.use(proxy)
+        self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 200)
+        refused = self.fetch(origin.url(), proxy=proxy)
+        self.assert_problem(refused, 429, "limit")
+        told = self.out("explain", origin.url(), code=1)
+        self.assertRegex(told, r"now      it would be refused: 429 limit, .* Retry-After: 3[56]\d\d\n$")
 
     def test_an_open_is_not_lost_under_load(self):
         proxy, origin = self.daemon(), self.origin()

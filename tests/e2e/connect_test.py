@@ -1,7 +1,11 @@
 """CONNECT: where to, what passes, how it ends."""
 
+import fcntl
 import hashlib
 import os
+import select
+import struct
+import termios
 import threading
 
 from harness.case import ProxyCase
@@ -83,6 +87,55 @@ class Tunnels(ProxyCase):
         client.send(b"x")
         client.read_exact(1)
         client.reset()
+        self.assertTrue(origin.wait(lambda: origin.visits[0].closed_at), "the origin's side stayed open")
+        self.assertEqual(origin.visits[0].end, "reset", "it was made a clean end")
+
+    def test_a_reset_of_the_origin_passes_on(self):
+        def script(visit):
+            visit.read_exact(1)
+            visit.send(b"half of it")
+            visit.reset()
+
+        client, _ = self.tunnel(self.origin(script).authority)
+        client.send(b"x")
+        self.assertEqual(client.wait_end(5), "reset", "it was made a clean end")
+        self.assertEqual(client.take(99), b"half of it")
+
+    def test_the_last_words_of_an_origin_that_does_not_listen(self):
+        """It closes on a client that still sends: the kernel resets, behind what has arrived."""
+        arrived = []
+
+        def script(visit):
+            visit.read_exact(1)
+            sent = 0
+            visit.sock.setblocking(False)
+            while select.select([], [visit.sock], [], 0.2)[1]:  # until everything on the way is full
+                sent += visit.sock.send(bytes(65536))
+            left = struct.unpack("i", fcntl.ioctl(visit.sock, termios.TIOCOUTQ, bytes(4)))[0]
+            visit.reset()
+            arrived.append(sent - left)
+
+        origin = self.origin(script)
+        client, _ = self.tunnel(origin.authority, receive_buffer=16384)
+        client.send(b"x")
+        self.assertTrue(origin.wait(lambda: arrived, 30))
+        client.send(b"more")
+        client.timeout = 30
+        self.assertGreaterEqual(len(client.read_to_end()), arrived[0])
+        self.assertEqual(client.end, "reset")
+
+    def test_a_client_that_has_gone_frees_the_origin(self):
+        """It had ended its direction before, so only the broken write tells."""
+        def script(visit):
+            visit.read_to_end()
+            while visit.try_send(bytes(1000)):
+                pass
+
+        origin = self.origin(script)
+        client, _ = self.tunnel(origin.authority)
+        client.finish_sending()
+        client.read_exact(1)
+        client.close()
         self.assertTrue(origin.wait(lambda: origin.visits[0].closed_at), "the origin's side stayed open")
 
     def test_bulk_both_ways_at_once_arrives_intact(self):

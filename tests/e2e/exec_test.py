@@ -2,7 +2,9 @@
 
 import hashlib
 import importlib.util
+import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -134,6 +136,17 @@ class Clients:
         said, complaint = self.run_client("get", port, "/")
         self.assertIn("refused", said, complaint)
 
+    def test_a_limit_of_ours_can_be_read(self):
+        policies = os.path.join(self.directory, "limited")
+        os.makedirs(policies, exist_ok=True)
+        with open(os.path.join(policies, "limited.toml"), "w") as file:
+            file.write('hosts = ["%s"]\n[limits]\nrequests = [{ count = 1, per = "1h" }]\n[hold]\nmax_wait = "2s"\n' % HOST)
+        site = self.site()
+        client = self.client("get", "https://%s:%d/hello" % (HOST, site.port))
+        done = self.exec("sh", "-c", '"$@" >/dev/null; "$@"', "sh", *client, options=("--policies", policies))
+        self.assertIn("limits for %s:%d are used up" % (HOST, site.port), done.stdout.decode("latin-1"), done.stderr)
+        self.assertEqual(len(site.requests), 1)
+
     def test_without_interception_it_tunnels(self):
         site = self.site()
         said, complaint = self.run_client("get", site.port, "/hello", settings=('tls.intercept="never"',),
@@ -188,11 +201,12 @@ class Aiohttp(PythonCase):
     script, module, needs = "aiohttp_client.py", "aiohttp", "python3-aiohttp"
 
 
-class NodeFetch(Clients, ExecCase):
+class NodeCase(Clients, ExecCase):
     needs = "node"
+    script = None
 
     def client(self, action, url):
-        return ["node", os.path.join(HERE, "fetch_client.js"), action, url, self.upload]
+        return ["node", os.path.join(HERE, self.script), action, url, self.upload]
 
     def check_tunnel(self, site, said, complaint):
         # NODE_EXTRA_CA_CERTS names our CA, not the origin's: that it does not verify shows that the
@@ -207,6 +221,25 @@ class NodeFetch(Clients, ExecCase):
         self.assertEqual(origin.requests[0].target, "/x?y")
         self.assertIn("sluice", origin.requests[0].get("Via", ""))
         self.assertEqual(origin.requests[0].all("Host"), ["%s:%d" % (HOST, origin.port)])
+        self.assertFalse(origin.requests[0].has("Proxy-Authorization"))
+
+
+class NodeFetch(NodeCase):
+    script = "fetch_client.js"
+
+
+class NodeHttps(NodeCase):
+    script = "https_client.js"
+
+    def test_a_body_that_waits_to_be_asked_for(self):
+        """Node writes such a head down before an agent sees it."""
+        site = self.site()
+        for scheme in ("https", "http"):
+            site = site if scheme == "https" else Site()
+            self.addCleanup(site.close)
+            done = self.exec(*self.client("expect", "%s://%s:%d/upload" % (scheme, HOST, site.port)))
+            self.assertIn(hashlib.sha256(UPLOAD).hexdigest(), done.stdout.decode(), done.stderr)
+            self.assertIn("sluice", site.requests[0].get("Via", ""))
 
 
 class Java(Clients, ExecCase):
@@ -227,12 +260,38 @@ class Git(ExecCase):
             raise unittest.SkipTest("git is not installed")
         super().setUpClass()
 
-    def test_clone_and_push(self):
+    def repository(self, name):
+        """An empty one on a site: (site, its URL)."""
         repositories = os.path.join(self.directory, "repositories")
-        bare, work, copy = os.path.join(repositories, "r.git"), *(os.path.join(self.directory, n) for n in ("work", "copy"))
+        bare = os.path.join(repositories, name)
         subprocess.run(["git", "init", "-q", "--bare", "-b", "main", bare], check=True, env=self.environment())
         subprocess.run(["git", "-C", bare, "config", "http.receivepack", "true"], check=True, env=self.environment())
-        url = "https://%s:%d/git/r.git" % (HOST, self.site(repositories=repositories).port)
+        site = self.site(repositories=repositories)
+        return site, "https://%s:%d/git/%s" % (HOST, site.port, name)
+
+    def test_429_is_retried_for_it(self):
+        site, url = self.repository("slow.git")
+        site.too_much = 1
+        done = self.exec("git", "ls-remote", url)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreaterEqual(len(site.requests), 2)
+
+    def test_a_refusal_is_told(self):
+        keep, port = refusing_port()
+        self.addCleanup(keep.close)
+        done = self.exec("git", "ls-remote", "https://%s:%d/r.git" % (HOST, port))
+        self.assertIn(b"502", done.stderr)
+
+    def test_without_interception_it_tunnels(self):
+        site, url = self.repository("tunnelled.git")
+        done = self.exec("git", "ls-remote", url, settings=('tls.intercept="never"',),
+                         environment=self.environment(SSL_CERT_FILE=self.authority.path))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertFalse(site.requests[0].has("Via"))
+
+    def test_clone_and_push(self):
+        url = self.repository("r.git")[1]
+        work, copy = (os.path.join(self.directory, name) for name in ("work", "copy"))
         script = """set -e
             git clone -q "$0" "$1"; cd "$1"; cp "$3" data; git add data
             git -c user.name=T -c user.email=t@example.org commit -q -m five
@@ -248,6 +307,61 @@ class Exec(ExecCase):
         missing = self.exec("no-such-command-anywhere")
         self.assertEqual(missing.returncode, 127)
         self.assertIn(b"no-such-command-anywhere", missing.stderr)
+        plain = self.exec(self.upload)
+        self.assertEqual(plain.returncode, 126)
+        self.assertIn(b"Permission denied", plain.stderr)
+
+    def test_an_exit_code_where_ends_of_children_are_ignored(self):
+        """Some supervisors start what they start with SIGCHLD ignored."""
+        done = subprocess.run(self.command("sh", "-c", "exit 7"), env=self.environment(), timeout=30,
+                              preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        self.assertEqual(done.returncode, 7)
+
+    def test_a_private_proxy_that_dies_is_missed(self):
+        script = 'for p in $(cat /proc/$PPID/task/$PPID/children); do [ $p = $$ ] || kill -9 $p; done; read x; exit 4'
+        with subprocess.Popen(self.command("sh", "-c", script), env=self.environment(), stdin=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as process:
+            self.assertIn(b"the proxy for this command has ended", process.stderr.readline())
+            process.communicate(b"\n", timeout=20)
+            self.assertEqual(process.returncode, 4)
+
+    def test_the_last_line_says_what_it_did(self):
+        """One is under way, one waits behind it and too long, one finds no room to wait."""
+        policies = os.path.join(self.directory, "policies")
+        os.makedirs(policies, exist_ok=True)
+        with open(os.path.join(policies, "narrow.toml"), "w") as file:
+            file.write('hosts = ["%s"]\n[pace]\nadapt = "off"\nmax_concurrency = 1\n[retry]\nmax = 0\n'
+                       '[hold]\nmax_wait = "1s"\nmax_queue = 1\n' % HOST)
+        site = self.site()
+        url = "https://%s:%d" % (HOST, site.port)
+        script = """curl -sSN "$0/stream" & first=$!; read x
+            curl -sS "$0/hello" >"$1.a" & a=$!; curl -sS "$0/hello" >"$1.b" & b=$!; wait $a; wait $b; echo both; wait $first"""
+        refused = os.path.join(self.directory, "refused")
+        command = self.command("sh", "-c", script, url, refused, options=("--policies", policies, "--job", "narrow"))
+        with subprocess.Popen(command, env=self.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE) as process:
+            self.assertEqual(process.stdout.readline(), b"first\n")
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+            self.assertEqual(process.stdout.readline(), b"both\n")
+            site.seen_first.set()
+            said = process.communicate(timeout=30)[1].decode()
+        reasons = []
+        for name in ("a", "b"):
+            with open(refused + "." + name) as file:
+                reasons.append(json.load(file)["reason"])
+        self.assertEqual(sorted(reasons), ["hold-timeout", "queue-full"])
+        self.assertRegex(said, r"(?m)^sluice: job narrow: 1 request, 1 held, 2 refused, waited [1-9][0-9.]* s, cost 0.00 USD$")
+
+    def test_max_requests(self):
+        site = self.site()
+        url = "https://%s:%d/hello" % (HOST, site.port)
+        for _ in range(2):  # a run of the same name begins anew
+            done = self.exec("sh", "-c", 'curl -sS "$0"; curl -sS "$0"; curl -sS "$0"', url,
+                             options=("--max-requests", "2", "--job", "short"))
+            self.assertEqual(done.stdout.count(b"hello\n"), 2)
+            self.assertIn(b"job-limit", done.stdout)
+            self.assertIn(b"job short: 2 requests, 0 held, 1 refused", done.stderr)
 
     def test_signals_are_passed_on(self):
         script = "trap 'echo caught; exit 3' TERM; echo ready; while :; do sleep 0.05; done"
@@ -265,9 +379,12 @@ class Exec(ExecCase):
 
     def test_job_names(self):
         named = self.exec("sh", "-c", "echo $HTTPS_PROXY", options=("--job", "nightly sync/é")).stdout.decode()
-        self.assertRegex(named, "^http://nightly_sync___:exec-[0-9a-f]+[.][0-9]+[.]0@127.0.0.1:")
+        self.assertRegex(named, "^http://nightly_sync___:exec-[0-9a-f]+[.][0-9a-f]{16}[.]0@127.0.0.1:")
         unnamed = self.exec("/bin/sh", "-c", "echo $https_proxy").stdout.decode()
         self.assertRegex(unnamed, "^http://sh-[0-9]+:exec-")
+        # A process number comes back, above all in containers: a run must not be told by it.
+        again = self.exec("/bin/sh", "-c", "echo $https_proxy").stdout.decode()
+        self.assertNotEqual(*(re.search("exec-[0-9a-f]+[.]([0-9a-f]+)", text)[1] for text in (unnamed, again)))
 
     def test_a_running_daemon_is_used(self):
         daemon = Proxy(RESOLVE, 'proxy.connect_ports=["*"]', 'tls.extra_ca="%s"' % self.authority.path)
@@ -280,6 +397,11 @@ class Exec(ExecCase):
         done = subprocess.run(command, capture_output=True, text=True, env=self.environment(), timeout=30)
         self.assertIn("@127.0.0.1:%d\nhello" % daemon.port, done.stdout, done.stderr)
         self.assertIn("sluice", site.requests[0].get("Via", ""), "it was not looked into")
+        self.assertNotIn("settings of its own", done.stderr)
+        self.assertRegex(done.stderr, r"sluice: job sh-[0-9]+: 1 request, 0 held, 0 refused, waited 0 s, cost 0.00 USD\n$")
+        set_here = [*command[:2], "--set", 'log.level="debug"', *command[2:]]
+        warned = subprocess.run(set_here, capture_output=True, text=True, env=self.environment(), timeout=30)
+        self.assertIn("settings of its own", warned.stderr)
         command.insert(2, "--standalone")
         alone = subprocess.run(command, capture_output=True, text=True, env=self.environment(), timeout=30)
         self.assertNotIn(":%d\n" % daemon.port, alone.stdout)
@@ -302,23 +424,25 @@ class Exec(ExecCase):
 
 class Locks(ExecCase):
     def hold(self, name, ttl="1h"):
-        """A command that has the lock and waits: (process, the pid of its child)."""
+        """A command that has the lock and waits; its attribute `child` is the pid of what it runs."""
         process = subprocess.Popen(self.command("sh", "-c", "echo $$; read x", options=("--exclusive", name, "--ttl", ttl)),
-                                   env=self.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        child = int(process.stdout.readline())
-
-        def end():
-            process.kill()
-            process.wait()
-            try:
-                os.kill(child, signal.SIGKILL)
-            except OSError:
-                pass
-            process.stdin.close()
-            process.stdout.close()
-
-        self.addCleanup(end)
+                                   env=self.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        self.addCleanup(lambda: [pipe.close() for pipe in (process.stdin, process.stdout, process.stderr)])
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)  # which ends the child as well
+        line = process.stdout.readline()
+        if not line:
+            return None  # somebody else has it
+        process.child = int(line)
         return process
+
+    def lives(self, pid):
+        try:
+            with open("/proc/%d/stat" % pid) as file:
+                return file.read().rpartition(")")[2].split()[0] != "Z"
+        except OSError:
+            return False
 
     def attempt(self, name, ttl="1h"):
         return self.exec("true", options=("--exclusive", name, "--ttl", ttl))
@@ -347,14 +471,41 @@ class Locks(ExecCase):
         self.assertEqual(lines.count("ran"), codes.count(0))
         self.assertGreaterEqual(codes.count(75), 1)
 
+    def test_a_time_too_short_to_renew_in_is_refused(self):
+        for ttl in ("4s", "soon"):
+            done = self.attempt("hasty", ttl)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(b"--ttl: ", done.stderr)
+
     def test_a_dead_owners_lock_ends(self):
-        holder = self.hold("short", "2s")
-        self.assertEqual(self.attempt("short", "2s").returncode, 75)
-        time.sleep(3)
-        self.assertEqual(self.attempt("short", "2s").returncode, 75, "it is renewed while the owner lives")
+        holder = self.hold("short", "5s")
+        self.assertEqual(self.attempt("short").returncode, 75)
         holder.kill()
         holder.wait()
-        self.assertTrue(self.wait(lambda: self.attempt("short", "2s").returncode == 0))
+        self.assertTrue(self.wait(lambda: not self.lives(holder.child)), "what it ran goes on without the lock")
+        self.assertTrue(self.wait(lambda: self.attempt("short").returncode == 0, 20))
+
+    def test_it_is_renewed_whatever_signals_come(self):
+        holder = self.hold("busy", "5s")
+        until = time.monotonic() + 7
+        while time.monotonic() < until:  # more often than it looks at the lock
+            holder.send_signal(signal.SIGWINCH)
+            time.sleep(0.1)
+        self.assertEqual(self.attempt("busy").returncode, 75)
+        self.assertTrue(self.lives(holder.child))
+
+    def test_who_has_lost_it_ends(self):
+        """Stopped for longer than the lock lasts, it finds another owner when it goes on."""
+        holder = self.hold("lost", "5s")
+        holder.send_signal(signal.SIGSTOP)
+        others = []
+        self.assertTrue(self.wait(lambda: any(others) or others.append(self.hold("lost")), 30), "nobody else got it")
+        self.assertTrue(self.lives(holder.child))
+        holder.send_signal(signal.SIGCONT)
+        said = holder.stderr.read().decode()
+        self.assertRegex(said, r"the lock lost was lost \(run [0-9a-f]+ of .*\), so the command is ended")
+        self.assertEqual(holder.wait(20), 75)
+        self.assertFalse(self.lives(holder.child))
 
 
 class Env(ExecCase):
@@ -374,12 +525,27 @@ class Env(ExecCase):
         self.assertEqual(said[4], "ca")
 
     def test_every_client_is_thought_of(self):
-        lines = self.lines("--shell", "sh")
-        for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "SSL_CERT_FILE",
-                     "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "NODE_USE_ENV_PROXY", "GIT_SSL_CAINFO",
-                     "CARGO_HTTP_CAINFO", "AWS_CA_BUNDLE", "PIP_CERT", "npm_config_cafile", "JAVA_TOOL_OPTIONS", "WGETRC",
-                     "PHP_INI_SCAN_DIR", "BUNDLE_SSL_CA_CERT"):
-            self.assertIn("export %s='" % name, lines)
+        set_to = dict(re.findall(r"^export (\w+)='(.*)'$", self.lines("--shell", "sh"), re.MULTILINE))
+        for name in ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY",
+                     "npm_config_proxy", "npm_config_https_proxy", "CARGO_HTTP_PROXY"):
+            self.assertEqual(set_to[name], "http://127.0.0.1:7878", name)
+        for name in ("no_proxy", "NO_PROXY", "npm_config_noproxy"):
+            self.assertEqual(set_to[name], "internal.test,localhost,127.0.0.0/8,127.0.0.1,::1", name)
+        with open(os.path.join(self.state, "ca-cert.pem")) as file:
+            ours = file.read()
+        for name in ("SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "GIT_SSL_CAINFO", "CARGO_HTTP_CAINFO",
+                     "AWS_CA_BUNDLE", "PIP_CERT", "npm_config_cafile", "BUNDLE_SSL_CA_CERT", "NODE_EXTRA_CA_CERTS"):
+            with open(set_to[name]) as file:
+                self.assertIn(ours, file.read(), name)
+        bundle = set_to["SSL_CERT_FILE"]
+        with open(set_to["WGETRC"]) as file:
+            self.assertIn("ca_certificate = %s\n" % bundle, file.read())
+        with open(os.path.join(set_to["PHP_INI_SCAN_DIR"].lstrip(":"), "sluice.ini")) as file:
+            self.assertIn('openssl.cafile = "%s"' % bundle, file.read())
+        self.assertEqual(set_to["NODE_USE_ENV_PROXY"], "1")
+        for option in ("-Dhttp.proxyHost=127.0.0.1", "-Dhttps.proxyPort=7878", "-Dhttp.nonProxyHosts=localhost"):
+            self.assertIn(option, set_to["JAVA_TOOL_OPTIONS"])
+        self.assertEqual(self.lines("--shell", "zsh"), self.lines("--shell", "sh"))
 
     def test_fish(self):
         self.assertIn("set -gx https_proxy 'http://127.0.0.1:7878'\n", self.lines("--shell", "fish"))
@@ -407,4 +573,4 @@ class Ca(ExecCase):
         self.assertTrue(os.path.exists(path + ".old"))
 
 
-del ExecCase, Clients, PythonCase  # bases, not tests
+del ExecCase, Clients, NodeCase, PythonCase  # bases, not tests

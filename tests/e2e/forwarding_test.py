@@ -102,6 +102,39 @@ class Forwarding(ProxyCase):
                 request = self.arrival("Max-Forwards: 3", method=method)
                 self.assertEqual(request.get("Max-Forwards"), "2")
 
+    def test_max_forwards_twice(self):
+        origin = self.origin()
+        fields = ["Max-Forwards: 999999"] + 900 * ["Max-Forwards:"]
+        for method, status in (("OPTIONS", 400), ("TRACE", 400), ("GET", 200)):
+            with self.subTest(method):
+                self.assertEqual(self.fetch(origin.url(), method, fields).status, status)
+
+    def test_trace_has_no_body(self):
+        origin = self.origin()
+        self.assert_problem(self.fetch(origin.url(), "TRACE", body=b"x"), 400, "bad-request")
+        self.assertEqual(origin.visits, [])
+
+    def test_an_echo_tells_no_secret(self):
+        fields = ["Max-Forwards: 0", "X-Api-Key: s3cret", "X-Auth-Token: s3cret", "Cookie: s3cret", "X-Plain: seen"]
+        body = self.fetch(self.origin().url(), "TRACE", fields).body
+        self.assertNotIn(b"s3cret", body)
+        self.assertIn(b"X-Plain: seen", body)
+
+    def test_an_old_client_is_told_that_the_connection_stays(self):
+        """RFC 9112 9.3: HTTP/1.0 closes unless both sides say keep-alive; refusals say it as well."""
+        client = self.client()
+        for _ in range(2):
+            client.send(request_bytes("GET", self.refused_url(), ["Connection: keep-alive"], version="HTTP/1.0"))
+            response = read_response(client)
+            self.assertEqual((response.status, response.get("Connection")), (502, "keep-alive"))
+
+    def test_a_body_for_the_help_page(self):
+        """Nobody reads it, so the connection cannot go on, and the answer says so."""
+        client = self.client()
+        client.send(request_bytes("POST", "/", ["Host: x", "Content-Length: 5"]))
+        self.assertEqual(read_response(client).get("Connection"), "close")
+        self.assertEqual(client.wait_end(5), "eof")
+
     def test_max_forwards_zero_is_answered_here(self):
         for method in ("OPTIONS", "TRACE"):
             with self.subTest(method):

@@ -44,6 +44,31 @@ class Framing(ProxyCase):
         self.assertEqual(response.trailers, [("X-Sum", "42")])
         self.assertEqual(self.fetch(origin.url(), client=client).body, b"next")
 
+    def test_trailers_that_connection_names_stay_here(self):
+        seen = []
+        answer = (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: X-Hop\r\nTrailer: X-Hop, X-Sum\r\n\r\n"
+                  b"0\r\nX-Hop: 1\r\nX-Sum: 42\r\n\r\n")
+
+        def script(visit):
+            request = visit.read_request()
+            seen.append(request.trailers)
+            visit.send(answer)
+
+        origin, client = self.origin(script), self.client()
+        client.send(request_bytes("POST", origin.url("/"), ["Host: " + origin.authority, "Connection: X-Up",
+                                                            "Transfer-Encoding: chunked"],
+                                  b"0\r\nX-Up: 1\r\nX-Kept: 2\r\n\r\n"))
+        response = read_response(client)
+        self.assertEqual(seen, [[("X-Kept", "2")]])
+        self.assertEqual((response.get("Trailer"), response.trailers), ("X-Sum", [("X-Sum", "42")]))
+
+    def test_interim_responses_have_an_end(self):
+        flood = b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"
+        origin = self.origin(replying(100 * flood + response_bytes()))
+        self.assertEqual(self.fetch(origin.url()).status, 200)
+        origin = self.origin(replying(101 * flood + response_bytes()))
+        self.assert_problem(self.fetch(origin.url()), 502, "origin-closed")
+
     def test_interim_responses_pass(self):
         hints = b"HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n"
         origin = self.origin(replying(hints + response_bytes(b"done")))

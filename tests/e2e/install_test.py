@@ -186,5 +186,13 @@ class Confinement(unittest.TestCase):
         self.assertIn("AF_INET", made)
         self.assertEqual(made - allowed, set())
 
+    def test_no_file_of_proc_is_missing(self):
+        """ProcSubset=pid leaves a service the folders of processes, and nothing else below /proc."""
+        opened = set(re.findall(r' open(?:at)?\((?:AT_FDCWD, )?"/proc/([^"]+)"', self.calls))
+        self.assertIn("sys/kernel/random/boot_id", opened)
+        hidden = {path for path in opened if not re.match(r"self\b|thread-self\b|\d", path)}
+        if re.search(r"^ProcSubset=pid$", self.unit, re.MULTILINE):
+            self.assertEqual(hidden, set())
+
     def test_no_memory_is_writable_and_executable(self):
         self.assertFalse(re.findall(r".*(?:mmap|mprotect)\(.*PROT_WRITE\|PROT_EXEC.*", self.calls))

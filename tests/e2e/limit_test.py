@@ -1,9 +1,11 @@
 """Bounds on what a client may send or take: heads, versions, connections, descriptors."""
 
+import os
+import threading
 import time
 
 from harness.case import ProxyCase
-from harness.message import read_response, request_bytes
+from harness.message import read_response, request_bytes, response_bytes
 from harness.stream import Ended
 
 
@@ -137,6 +139,27 @@ class Descriptors(ProxyCase):
                 if time.monotonic() > deadline:
                     raise
         self.assertIsNone(proxy.stop())
+
+    def test_a_download_goes_on_without_a_descriptor_for_its_pipe(self):
+        proxy = self.start("proxy.workers=1", prefix=("prlimit", "--nofile=64:64"))
+        go, body = threading.Event(), os.urandom(1 << 20)
+        self.addCleanup(go.set)
+
+        def script(visit):
+            visit.read_request()
+            go.wait(10)
+            visit.send(response_bytes(body))
+
+        origin, client = self.origin(script), self.client(proxy)
+        client.send(request_bytes("GET", origin.url("/"), ["Host: " + origin.authority]))
+        origin.wait_visit()
+        crowd = [self.client(proxy) for _ in range(100)]
+        self.assertTrue(origin.wait(lambda: said_so(proxy), 10), "it never said that descriptors ran out")
+        go.set()
+        response = read_response(client)
+        self.assertEqual((response.status, response.body == body), (200, True))
+        for stream in crowd:
+            stream.close()
 
     def cpu_share(self, proxy, seconds=0.5):
         """The share of one core that the proxy uses over that time."""

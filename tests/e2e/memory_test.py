@@ -5,7 +5,8 @@ import time
 import unittest
 
 from harness.case import ProxyCase
-from harness.message import read_head, request_bytes
+from harness.message import read_head, read_response, request_bytes, response_bytes
+from harness.origin import replying
 from harness.proxy import sanitized
 
 MIB = 1 << 20
@@ -82,6 +83,24 @@ class Memory(ProxyCase):
         self.assertLess(each, 6 * 1024, "%.1f KiB each" % (each / 1024))
         for client in crowd:
             self.assertFalse(client.end)
+
+    def test_a_fat_head_leaves_no_fat(self):
+        """Clients and origins that have sent a head near the limit rest like all others."""
+        fields = ["X: " + "x" * 40000, "Connection: keep-alive"] + 900 * ["a:"]
+        origin = self.origin(replying(response_bytes(b"ok", "200 OK", *fields)))
+        crowd = []
+        for _ in range(50):
+            self.fetch(origin.url(), fields=fields)
+        before = self.proxy.resident()
+        for _ in range(200):
+            client = self.client()
+            head = request_bytes("GET", origin.url("/"), ["Host: " + origin.authority, *fields])
+            client.send(head[:30000])
+            client.send(head[30000:])
+            self.assertEqual(read_response(client).status, 200)
+            crowd.append(client)
+        each = (self.proxy.resident() - before) / len(crowd)
+        self.assertLess(each, 12 * 1024, "%.1f KiB each" % (each / 1024))
 
     def test_descriptors_come_back(self):
         origin = self.origin()

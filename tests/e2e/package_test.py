@@ -9,7 +9,10 @@ import tempfile
 import unittest
 import urllib.request
 
-from harness.proxy import binary
+from harness.message import read_response, request_bytes, response_bytes
+from harness.origin import Origin, replying
+from harness.proxy import binary, free_port
+from harness.stream import connect
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -43,10 +46,14 @@ def dependencies(deb):
     return [providers.get(name, name) for name in names]
 
 
+def root_path(deb):
+    needed = " ".join(sorted(dependencies(deb)))
+    return "%s-%s.tar" % (CACHE, hashlib.sha256(needed.encode()).hexdigest()[:12])
+
+
 def clean_root(deb):
     """A tar of a Debian 12 with nothing but what the package needs; made once, by debootstrap."""
-    needed = sorted(dependencies(deb))
-    path = "%s-%s.tar" % (CACHE, hashlib.sha256(" ".join(needed).encode()).hexdigest()[:12])
+    needed, path = sorted(dependencies(deb)), root_path(deb)
     if not os.path.exists(path):
         with tempfile.TemporaryDirectory(prefix="sluice-debootstrap-") as directory:
             run("debootstrap", "--variant=minbase", "--include=" + ",".join(needed), "bookworm", directory, MIRROR)
@@ -68,14 +75,16 @@ class Package(unittest.TestCase):
         for name in ("dpkg-deb", "dpkg-shlibdeps", "debootstrap"):
             if not shutil.which(name):
                 raise unittest.SkipTest("there is no %s here" % name)
-        try:
-            urllib.request.urlopen(MIRROR + "/dists/bookworm/Release", timeout=10).close()
-        except OSError as problem:
-            raise unittest.SkipTest("%s cannot be reached for a clean Debian: %s" % (MIRROR, problem))
         cls.old, cls.new = build(), build("999.0")
+        if not os.path.exists(root_path(cls.old)):
+            try:
+                urllib.request.urlopen(MIRROR + "/dists/bookworm/Release", timeout=10).close()
+            except OSError as problem:
+                raise unittest.SkipTest("%s cannot be reached for a clean Debian: %s" % (MIRROR, problem))
         tar = clean_root(cls.old)
         cls.root = tempfile.mkdtemp(prefix="sluice-root-")
         run("tar", "-C", cls.root, "-xf", tar)
+        os.chmod(cls.root, 0o755)  # it is the root of everybody in there
 
     @classmethod
     def tearDownClass(cls):
@@ -117,8 +126,37 @@ class Package(unittest.TestCase):
         os.remove(self.calls)
         return [line for line in lines if line.split()[0] in ("start", "stop", "restart", "daemon-reload")]
 
+    # As sluice.service says, without systemd: its user, its state directory, the configuration in /etc.
+    AS_USER = ("setpriv", "--reuid=sluice", "--regid=sluice", "--clear-groups", "env", "STATE_DIRECTORY=/var/lib/sluice")
+
+    def as_user(self, *command):
+        return self.inside(*self.AS_USER, *command)
+
+    def run_service(self):
+        self.inside("install", "-d", "-o", "sluice", "-g", "sluice", "-m", "0700", "/var/lib/sluice")
+        port = free_port()
+        process = subprocess.Popen(
+            ["chroot", self.root, *self.AS_USER, "/usr/bin/sluice", "run", "--listen", "127.0.0.1:%d" % port, "--admin", "off"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        self.addCleanup(lambda: (process.kill(), process.wait(), process.stdout.close()))
+        process.address = ("127.0.0.1", port)
+        line = process.stdout.readline()
+        self.assertIn("1 policy", line)
+        return process
+
+    def stop_service(self, process):
+        process.terminate()
+        self.assertEqual(process.wait(20), 0)
+
+    def status_of(self, proxy, origin):
+        stream = connect(proxy.address)
+        self.addCleanup(stream.close)
+        stream.send(request_bytes("GET", origin.url(), ["Host: " + origin.authority]))
+        response = read_response(stream)
+        return response.status, response.get("Sluice-Reason")
+
     def test_a_life(self):
-        """Installed, used, upgraded, removed, purged."""
+        """Installed, used by the user it made, upgraded with what it learned, removed, purged."""
         self.install(self.old)
         self.assertRegex(self.inside("/usr/bin/sluice", "--version"), r"^sluice \d")
         self.assertIn("ok: 1 configuration, 0 policies", self.inside("sluice", "check"))
@@ -132,14 +170,23 @@ class Package(unittest.TestCase):
             # Links lead somewhere in there, not out here.
             self.assertTrue(os.path.lexists(self.path(file)), file)
 
-        os.makedirs(self.path("var/lib/sluice"))
-        for file in ("var/lib/sluice/data.mdb", "etc/sluice/policies/mine.toml"):
-            open(self.path(file), "w").write('hosts = ["mine.test"]\n')
+        open(self.path("etc/sluice/policies/mine.toml"), "w").write('hosts = ["127.0.0.1"]\n[retry]\nmax = 0\n')
+        origin = Origin(replying(response_bytes(b"slow down", "429 Too Many Requests", "Retry-After: 600")))
+        self.addCleanup(origin.close)
+        proxy = self.run_service()
+        self.assertEqual(self.status_of(proxy, origin), (429, None))
         with open(self.path("etc/sluice/sluice.toml"), "a") as file:
             file.write("# mine\n")
 
         self.install(self.new)
         self.assertIn("999.0", self.inside("dpkg-query", "-W", "sluice"))
+        self.assertEqual(self.status_of(proxy, origin), (503, "breaker-open"), "the old one goes on until it is restarted")
+        self.stop_service(proxy)
+        proxy = self.run_service()
+        self.assertEqual(self.status_of(proxy, origin), (503, "breaker-open"), "the new one knows what the old one learned")
+        self.assertEqual(len(origin.requests), 1)
+        self.assertRegex(self.as_user("/usr/bin/sluice", "status", "--state-dir", "/var/lib/sluice"), r"127\.0\.0\.1:\d+ +open")
+        self.stop_service(proxy)
         kept = ("var/lib/sluice/data.mdb", "etc/sluice/policies/mine.toml", "etc/sluice/sluice.toml")
         for file in kept:
             self.assertTrue(os.path.exists(self.path(file)), file)

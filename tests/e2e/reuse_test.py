@@ -32,6 +32,26 @@ class Reuse(ProxyCase):
                 client.send(bytes([byte]))
         self.assertEqual([read_response(client).body for _ in range(2)], [b"/a", b"/b"])
 
+    def test_a_connection_that_is_authenticated_stays_its_clients(self):
+        """NTLM and Negotiate vouch for a connection (RFC 4559): nobody else may come through it."""
+        challenge = response_bytes(b"who?", "401 Unauthorized", "WWW-Authenticate: Negotiate abc")
+
+        def answer(request):
+            return challenge if request.target == "/challenge" else echo_target(request)
+
+        rows = [("by the request", "/x", ["Authorization: NTLM TlRMTVNTUAABAAAA"]), ("by the challenge", "/challenge", [])]
+        for name, path, fields in rows:
+            with self.subTest(name):
+                origin, client, other = self.origin(replying(answer)), self.client(), self.client()
+                self.fetch(origin.url(path), fields=fields, client=client)
+                self.assertEqual(self.fetch(origin.url("/other"), client=other).body, b"/other")
+                self.assertEqual(self.fetch(origin.url("/own"), client=client).body, b"/own")
+                visits = {request.target: request.visit for request in origin.requests}
+                self.assertNotEqual(visits["/other"], visits[path], "shared with another client")
+                self.assertEqual(visits["/own"], visits[path], "the handshake cannot go on")
+                client.close()
+                self.assertTrue(origin.wait(lambda: origin.visits[0].closed_at), "kept for nobody")
+
     def test_an_origin_connection_is_reused(self):
         origin, client = self.origin(replying(echo_target)), self.client()
         for number in range(20):

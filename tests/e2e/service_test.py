@@ -67,6 +67,19 @@ class Notify(ServiceCase):
             self.assertEqual(notify.next()["READY"], "1")
         self.assertEqual(self.fetch(origin.url(), client=client).status, 200, "the connection was not touched")
 
+    def test_a_reload_puts_changed_policies_in_force(self):
+        notify = self.notify_socket()
+        proxy = self.service(notify=notify)
+        self.assertTrue(notify.until("READY"))
+        # A hard link written to elsewhere: inotify has nothing to say about this directory.
+        outside = os.path.join(proxy.directory, "outside.toml")
+        os.link(os.path.join(proxy.directory, "policies/engine.toml"), outside)
+        with open(outside, "w") as file:
+            file.write('hosts = ["*", "more.test"]\n')
+        os.kill(proxy.pid, 1)
+        self.assertTrue(notify.until("RELOADING"))
+        self.assertTrue(self.origin().wait(lambda: proxy.log().count("engine.toml is in force") > 0, 5), proxy.log())
+
     def test_a_hangup_is_survived_from_the_first_moment(self):
         proxy = self.service()
         while proxy.process.poll() is None and "ready" not in proxy.log():

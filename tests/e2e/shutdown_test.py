@@ -84,7 +84,18 @@ class Shutdown(OwnProxies):
         client, _ = self.in_flight(proxy)
         proxy.terminate()
         self.assertEqual(proxy.wait(5), 0)
-        self.assertIsNotNone(client.wait_end(1))
+        self.assertEqual(client.wait_end(1), "reset", "half an answer looks whole")
+
+    def test_a_tunnel_lasts_as_long_as_the_drain(self):
+        proxy = self.start('proxy.connect_ports=["*"]', 'proxy.drain="1s"')
+        origin = self.origin(lambda visit: visit.send(visit.read_exact(5)) or visit.read_to_end())
+        client, _ = self.tunnel(origin.authority, proxy=proxy)
+        proxy.terminate()
+        self.assertTrue(self.refuses_new(proxy))
+        client.send(b"still")
+        self.assertEqual(client.read_exact(5), b"still")
+        self.assertEqual(proxy.wait(5), 0)
+        self.assertEqual(client.wait_end(1), "reset")
 
     def test_a_second_signal_ends_at_once(self):
         proxy = self.start('proxy.drain="30s"')

@@ -103,10 +103,59 @@ class Stop(ProxyCase):
         # A client that rested is told at its next request.
         self.assertEqual(self.fetch(ok.url(), client=resting, proxy=proxy).status, 503)
 
+    def test_it_refuses_what_is_held_and_cuts_a_websocket(self):
+        proxy = self.start(policy='hosts = ["*"]\n[pace]\nadapt = "off"\nmax_concurrency = 1\n')
+        asked = threading.Event()
+
+        def silent(visit):
+            visit.read_request()
+            asked.set()
+            visit.wait_end(20)
+
+        def chat(visit):
+            visit.read_head()
+            visit.send("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+            while data := visit.read_some():
+                visit.send(data)
+
+        slow, echo = self.origin(silent), self.origin(chat)
+        first, socket = self.client(proxy), self.client(proxy)
+        first.send(request_bytes("GET", slow.url(), ["Host: " + slow.authority]))
+        self.assertTrue(asked.wait(5))
+        held = [self.client(proxy) for _ in range(20)]
+        for client in held:
+            client.send(request_bytes("GET", slow.url(), ["Host: " + slow.authority]))
+        socket.send(request_bytes("GET", echo.url(), ["Host: " + echo.authority, "Connection: Upgrade",
+                                                      "Upgrade: websocket"]))
+        self.assertEqual(read_response(socket).status, 101)
+        socket.send(b"frame")
+        self.assertEqual(socket.read_exact(5), b"frame")
+
+        open(self.state(proxy), "w").close()
+        self.assertIsNotNone(socket.wait_end(SECOND))
+        for client in [first, *held]:
+            self.assert_problem(read_response(client), 503, "emergency-stop")
+        self.assertEqual(len(slow.requests), 1)
+
+    def test_it_cuts_hundreds_of_tunnels_at_once(self):
+        proxy = self.start('proxy.workers=2')
+        echo = self.origin(lambda visit: visit.wait_end(60), backlog=1024)
+        tunnels = []
+        for _ in range(500):
+            client, answer = self.tunnel(echo.authority, proxy=proxy)
+            self.assertEqual(answer.status, 200)
+            tunnels.append(client)
+        begun = time.monotonic()
+        open(self.state(proxy), "w").close()
+        for client in tunnels:
+            self.assertIsNotNone(client.wait_end(max(0.01, begun + SECOND - time.monotonic())))
+
     def test_set_while_it_was_down(self):
         proxy, origin = self.start(), self.origin()
         self.assertIsNone(proxy.stop())
-        self.assertEqual(sluice(proxy, "stop").returncode, 0)
+        told = sluice(proxy, "stop")
+        self.assertEqual(told.returncode, 0)
+        self.assertIn("no proxy is running there now", told.stderr)
         again = self.start(state=os.path.dirname(self.state(proxy)))
         self.assertEqual(self.fetch(origin.url(), proxy=again).status, 503)
         self.assertEqual(len(origin.requests), 0)

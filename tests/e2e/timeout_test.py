@@ -4,6 +4,7 @@ import time
 
 from harness.case import ProxyCase
 from harness.message import Truncated, read_head, request_bytes
+from harness.origin import silent_port
 
 LATE = 4.0  # seconds after the time-out at which the proxy is too late
 
@@ -38,6 +39,15 @@ class Timeouts(ProxyCase):
         deadline = time.monotonic() + 6
         while time.monotonic() < deadline and client.quiet_for(0.1):
             client.try_send(b"x")
+        self.assert_ended(client, 0.8)
+
+    def test_empty_lines_are_nothing(self):
+        """They neither extend the time for a request nor come without end."""
+        client = self.client()
+        for _ in range(60):
+            if not client.quiet_for(0.1):
+                break
+            client.try_send(b"\r\n")
         self.assert_ended(client, 0.8)
 
     def test_nothing_at_all(self):
@@ -108,6 +118,19 @@ class Timeouts(ProxyCase):
         client.send(request_bytes("GET", origin.url("/"), ["Host: " + origin.authority]))
         read_head(client)
         self.assertTrue(origin.wait(lambda: origin.visits[0].closed_at, 1 + 2 * LATE), "held for a reader that sleeps")
+
+
+class Connecting(ProxyCase):
+    settings = ('proxy.timeouts.head="300ms"', 'proxy.timeouts.connect="900ms"')
+
+    def test_it_is_connect_that_limits_a_connect(self):
+        kept, port = silent_port()
+        for sock in kept:
+            self.addCleanup(sock.close)
+        for name, ask in (("GET", lambda: self.fetch("http://127.0.0.1:%d/" % port)),
+                          ("CONNECT", lambda: self.tunnel("127.0.0.1:%d" % port)[1])):
+            with self.subTest(name):
+                self.assert_problem(ask(), 504, "connect-timeout")
 
 
 class Patience(ProxyCase):

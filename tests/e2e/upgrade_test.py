@@ -53,3 +53,15 @@ class Upgrades(ProxyCase):
     def test_101_that_nobody_asked_for_is_an_error(self):
         origin = self.origin(replying(SWITCH))
         self.assertEqual(self.fetch(origin.url()).status, 502)
+
+    def test_101_to_another_protocol_is_an_error(self):
+        for upgrade in (b"h2c", b"websocket, x", b""):
+            with self.subTest(upgrade):
+                origin, _, response = self.upgrade(replying(SWITCH.replace(b"websocket", upgrade)))
+                self.assert_problem(response, 502, "origin-closed")
+                self.assertTrue(origin.wait(lambda: origin.visits[0].closed_at))
+
+    def test_426_says_what_to_upgrade_to(self):
+        answer = response_bytes(b"no", "426 Upgrade Required", "Connection: upgrade", "Upgrade: TLS/1.0")
+        response = self.fetch(self.origin(replying(answer)).url())
+        self.assertEqual((response.get("Upgrade"), response.get("Connection")), ("TLS/1.0", "Upgrade"))

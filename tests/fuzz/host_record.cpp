@@ -18,7 +18,7 @@ constexpr Duration kLongest = 48h;
 
 void check(const HostState& state, const ClockPair& now) {
   const auto after = [&](Instant time) { return time != Instant{} && time > now.mono; };
-  if (state.phase > Phase::half_open || state.cause > Cause::no_credit) std::abort();
+  if (state.phase > Phase::half_open || state.cause > Cause::anomaly) std::abort();
   if (state.reason.size() > HostState::max_reason || state.said.size() > HostState::max_said)
     std::abort();
   if (state.window.size() > HostState::max_window || state.leases.size() > HostState::max_leases)
@@ -26,7 +26,8 @@ void check(const HostState& state, const ClockPair& now) {
   if (after(state.opened_at) || after(state.closed_at) || after(state.calm_since)) std::abort();
   for (const Instant failure : state.window)
     if (after(failure)) std::abort();
-  if (state.cause != Cause::operator_act && state.until > now.mono + kLongest) std::abort();
+  const bool ours = state.cause == Cause::operator_act || state.cause == Cause::anomaly;
+  if (!ours && state.until > now.mono + kLongest) std::abort();
   for (const ProbeLease& lease : state.leases)
     if (lease.expires > now.mono + kLongest) std::abort();
   if (after(state.pace.learned_at) || state.asked < Duration(0)) std::abort();

@@ -44,7 +44,7 @@ Message read(std::string_view bytes, std::size_t piece, std::size_t head_limit =
         if (const auto target = parse_absolute_form(head.target);
             target && head.method != "CONNECT") {
           out.host = target->authority;
-          write_request(out.rebuilt, head, *target, "1.1 me", wants_upgrade(head));
+          write_request(out.rebuilt, head, *target, "me", wants_upgrade(head));
         }
       } else if (event == Reader::Event::body) {
         out.body += reader.data();

@@ -47,7 +47,7 @@ Message read(std::string_view bytes, std::size_t piece, bool no_body,
       if (event == Reader::Event::head) {
         out.framing = reader.head().framing;
         out.status = reader.head().status;
-        write_response(out.rebuilt, reader.head(), plan_for(out.framing), "1.1 me", "now");
+        write_response(out.rebuilt, reader.head(), plan_for(out.framing), "me", "now");
       } else if (event == Reader::Event::body) {
         out.body += reader.data();
       } else {

@@ -113,6 +113,7 @@ void obey(FakeSource& source, const json& order) {
   const std::string key = order.value("key", "");
   if (what == "demo") demo(source, order.at("keys"));
   if (what == "sections") fill_sections(source);
+  if (order.contains("calm")) source.with([](auto& state) { state.policy_problems.clear(); });
   if (what == "poison") poison(source, order.at("text"));
   if (what == "event") source.tell(EventKind::transition, key, order.at("text"));
   if (what == "put")

@@ -12,7 +12,7 @@ const report = (verdict, { name, details }, nesting) => {
 
 const patterns = process.argv.slice(2);
 const stream = run({
-  files: [fileURLToPath(new URL("page_test.js", import.meta.url))],
+  files: ["page_test.js", "live_test.js"].map((name) => fileURLToPath(new URL(name, import.meta.url))),
   testNamePatterns: patterns.length > 0 ? patterns : undefined,
 });
 stream.on("test:pass", (data) => { if (data.skip === undefined) report("passed", data, data.nesting); });

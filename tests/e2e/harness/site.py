@@ -13,13 +13,17 @@ class Site(Origin):
     def __init__(self, tls=None, repositories=None):
         self.repositories = repositories  # a directory with bare git repositories, or None
         self.seen_first = threading.Event()  # set by the test when the client has the first bytes
+        self.too_much = 0  # how many requests are answered with 429 first
         self.streamed = None  # whether the client had the first bytes before the last were sent
         super().__init__(self.serve_site, tls=tls)
 
     def serve_site(self, visit):
         while request := visit.read_request():
             path = request.target.partition("?")[0]
-            if path == "/hello":
+            if self.too_much > 0:
+                self.too_much -= 1
+                visit.send(response_bytes(b"slow down\n", "429 Too Many Requests", "Retry-After: 1"))
+            elif path == "/hello":
                 visit.send(response_bytes(b"hello\n", "200 OK", "Content-Type: text/plain"))
             elif path == "/upload":
                 digest = hashlib.sha256(request.body).hexdigest()
@@ -38,7 +42,7 @@ class Site(Origin):
 
     def send_stream(self, visit):
         """The last line leaves only when the test has seen the first one in the client's hands."""
-        visit.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nTransfer-Encoding: chunked\r\n\r\n")
+        visit.send(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
         visit.send(chunk(b"first\n"))
         self.streamed = self.seen_first.wait(10)
         visit.send(chunk(b"last\n") + b"0\r\n\r\n")

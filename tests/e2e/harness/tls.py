@@ -36,6 +36,19 @@ class TestAuthority:
     def openssl(*arguments):
         subprocess.run(["openssl", *arguments], check=True, capture_output=True)
 
+    def revocation_list(self, *certificates):
+        """A PEM text: the CA's list, with these certificates in it."""
+        index, config = os.path.join(self.directory, "index.txt"), os.path.join(self.directory, "ca.cnf")
+        open(index, "w").close()
+        with open(config, "w") as file:
+            file.write("[ca]\ndefault_ca = it\n[it]\ndatabase = %s\ndefault_md = sha256\ndefault_crl_days = 2\n" % index)
+        signer = ("-config", config, "-cert", self.path, "-keyfile", self.key)
+        for certificate in certificates:
+            self.openssl("ca", *signer, "-revoke", certificate)
+        self.openssl("ca", *signer, "-gencrl", "-out", index + ".crl")
+        with open(index + ".crl") as file:
+            return file.read()
+
     def certificate(self, name, names, days=2, client=False):
         """The path of a PEM file with the certificate; `names` as in "DNS:a.test,IP:127.0.0.1"."""
         base = os.path.join(self.directory, name)

@@ -86,6 +86,7 @@ TEST_CASE("metrics: every number has its place") {
   key.counts.refused = 6;
   key.counts.trips = 1;
   page.totals.stop.on = true;
+  page.totals.anomalies = {{"burst", 3}, {"thrash", 0}};
   page.totals.refusals = {{"breaker-open", 5}, {"budget", 1}};
   page.totals.outcomes.rate_limited = 8;
   page.totals.hold = {{0.1, 1}, {2, 3, 1}, 4.5};
@@ -124,10 +125,14 @@ TEST_CASE("metrics: every number has its place") {
       {"sluice_alert_failures_total", 1},
       {"sluice_policy_problems", 2},
       {"sluice_anomalies_active", 1},
+      {R"(sluice_anomalies_total{kind="burst"})", 3},
+      {R"(sluice_anomalies_total{kind="thrash"})", 0},
       {R"(sluice_job_requests_total{job="nightly"})", 7},
       {R"(sluice_job_failed{job="nightly"})", 1},
   };
-  for (const auto& [name, value] : expected) {
+  for (const auto& row : expected) {
+    const std::string& name = row.first;  // clang cannot capture a structured binding
+    const auto& value = row.second;
     CAPTURE(name);
     REQUIRE(read.contains(name));
     CHECK(read[name] == doctest::Approx(value));

@@ -196,7 +196,9 @@ TEST_CASE("admin: an order that is not understood orders nothing") {
       {R"({"for":"0s"})", "for: must be longer than nothing"},
       {R"({"until":"x"})", "the body may have"},
   };
-  for (const auto& [body, sentence] : rows) {
+  for (const auto& row : rows) {
+    const auto& body = row.first;
+    const auto& sentence = row.second;
     CAPTURE(body);
     const std::string answer = admin.ask("POST /api/keys/a.test/open", "", body);
     CHECK(status_line(answer) == "HTTP/1.1 400 Bad Request");
@@ -285,7 +287,9 @@ TEST_CASE("admin: hostile bytes are refused and bounded") {
            "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n{}",
        "HTTP/1.1 400"},
   };
-  for (const auto& [bytes, status] : rows) {
+  for (const auto& row : rows) {
+    const auto& bytes = row.first;
+    const auto& status = row.second;
     CAPTURE(bytes.substr(0, 60));
     Wire wire = admin.wire();
     wire.send(bytes);

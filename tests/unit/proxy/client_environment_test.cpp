@@ -6,7 +6,6 @@
 
 #include "proxy/clock.h"
 #include "proxy/exec_token.h"
-#include "proxy/tls/distrust.h"
 #include "unit/proxy/tls_support.h"
 
 using namespace sluice;
@@ -43,6 +42,53 @@ TEST_CASE("environment: what the user has set is kept") {
   const Variables again = client_environment(proxy, kFiles, inner);
   CHECK(value(again, "JAVA_TOOL_OPTIONS") == java);
   CHECK(value(again, "NO_PROXY") == value(set, "NO_PROXY"));
+}
+
+TEST_CASE("environment: a path with a space is one word for Node and for Java") {
+  ClientFiles spaced = kFiles;
+  spaced.node_shim = "/my state/\"quoted\\/node.cjs";
+  spaced.trust_store = "/my state/it's \"here\"/trust.jks";
+  const Variables set = client_environment({"127.0.0.1", "7878", "", ""}, spaced, {});
+  CHECK(value(set, "NODE_OPTIONS") == R"(--require="/my state/\"quoted\\/node.cjs")");
+  const std::string java = value(set, "JAVA_TOOL_OPTIONS");
+  CHECK(java.find(R"( -Djavax.net.ssl.trustStore="/my state/it's "'"'"here"'"'"/trust.jks" )") !=
+        std::string::npos);
+}
+
+TEST_CASE("client files: what one command was given no other changes") {
+  const Scratch scratch;
+  REQUIRE(Authority::load_or_make(scratch.files(), kToday));
+  const std::string own = content(scratch.files().certificate);
+  const std::string corporate = "-----BEGIN CERTIFICATE-----\ncorporate\n";
+  const auto write = [&](const Environment& environment) {
+    const auto files =
+        write_client_files(scratch.path() + "/clients", scratch.files().certificate, environment);
+    REQUIRE(files);
+    return *files;
+  };
+  Environment mine;
+  mine.variables["HOME"] = scratch.path();
+  for (const char* name : {"SSL_CERT_FILE", "CURL_CA_BUNDLE"})
+    mine.variables[name] = scratch.write("one.pem", own);
+  mine.variables["REQUESTS_CA_BUNDLE"] = scratch.write("two.pem", corporate);
+  scratch.write(".wgetrc", "tries = 3");
+  const ClientFiles first = write(mine);
+  CHECK(content(first.bundle) == own + corporate);
+  CHECK(content(first.wgetrc) == "tries = 3\nca_certificate = " + first.bundle + "\n");
+
+  Environment other = mine;
+  other.variables.erase("REQUESTS_CA_BUNDLE");
+  const ClientFiles second = write(other);
+  CHECK(second.bundle != first.bundle);
+  CHECK(content(first.bundle) == own + corporate);
+  CHECK(content(second.bundle).find(corporate) == std::string::npos);
+
+  // Inside the first one: the same files, and nothing twice.
+  Environment inner = mine;
+  for (const auto& [name, text] : client_environment({"127.0.0.1", "1", "", ""}, first, mine))
+    inner.variables[name] = text;
+  CHECK(write(inner).bundle == first.bundle);
+  CHECK(content(first.wgetrc) == "tries = 3\nca_certificate = " + first.bundle + "\n");
 }
 
 TEST_CASE("environment: shell lines survive any value") {
@@ -83,17 +129,4 @@ TEST_CASE("exec token: made once, its owner's, and read back") {
   const auto exposed = ExecToken::load_or_make(scratch.path());
   REQUIRE_FALSE(exposed);
   CHECK(exposed.error().find("can be read by others") != std::string::npos);
-}
-
-TEST_CASE("distrust: said once a minute for a host, with what to do") {
-  Distrust distrust;
-  const Instant start{};
-  const std::string first = distrust.explain("a.test", SSL_AD_UNKNOWN_CA, "", start);
-  CHECK(first.find("sluice exec") != std::string::npos);
-  CHECK(first.find("intercept = false") != std::string::npos);
-  CHECK(distrust.explain("a.test", SSL_AD_UNKNOWN_CA, "", start + 59s).empty());
-  CHECK_FALSE(distrust.explain("b.test", SSL_AD_UNKNOWN_CA, "", start).empty());
-  CHECK_FALSE(distrust.explain("a.test", SSL_AD_UNKNOWN_CA, "", start + 60s).empty());
-  CHECK(distrust.explain("c.test", -1, "no shared cipher", start) ==
-        "the TLS handshake with a client for c.test failed: no shared cipher");
 }

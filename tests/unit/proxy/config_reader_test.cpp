@@ -378,3 +378,56 @@ TEST_CASE("config: files that cannot be read, and halves of a pair") {
   CHECK(shown(with_set({"tls.ca_cert=/c"}).problems) ==
         "tls:1:1: tls.ca_cert and tls.ca_key go together: one of them is missing\n");
 }
+
+TEST_CASE("config: anomalies, each kind with an action of its own or the common one") {
+  const AnomalyRules rules = config(R"(
+[anomaly]
+action = "open"
+escalate_after = "0s"
+[anomaly.burst]
+above = 30
+learn = "2h"
+[anomaly.thrash]
+enabled = false
+action = "alert"
+[anomaly.off_hours]
+hours = ["08:00-12:00", "22:00-06:00"]
+days = ["mon", "sun"]
+zone = "Europe/Berlin"
+)")
+                                 .anomaly;
+  CHECK(rules.action_of(AnomalyKind::burst) == AnomalyAction::open);
+  CHECK(rules.action_of(AnomalyKind::thrash) == AnomalyAction::alert);
+  CHECK(rules.escalate_after == 0s);
+  CHECK(rules.burst.above == 30);
+  CHECK(rules.burst.learn == 2h);
+  CHECK(!rules.thrash.enabled);
+  CHECK(rules.off_hours.hours == WorkingHours{{{8h, 12h}, {22h, 6h}}, 0x41, "Europe/Berlin"});
+}
+
+TEST_CASE("config: the common action comes from wherever it was said last") {
+  const LoadedConfig loaded =
+      with_set({"anomaly.action=throttle", "anomaly.thrash.action=open",
+                "anomaly.burst.action=inherit", "anomaly.off_hours.hours=08:00-20:00"});
+  CHECK(shown(loaded.problems) == "");
+  const AnomalyRules& rules = loaded.config.anomaly;
+  CHECK(rules.action_of(AnomalyKind::burst) == AnomalyAction::throttle);
+  CHECK(rules.action_of(AnomalyKind::thrash) == AnomalyAction::open);
+  CHECK(rules.off_hours.hours.ranges == std::vector<HourRange>{{8h, 20h}});
+  CHECK(with_environment({{"SLUICE_ANOMALY_THRASH_ABOVE", "7"}}).config.anomaly.thrash.above == 7);
+}
+
+TEST_CASE("config: mistakes about anomalies") {
+  CHECK(complaints("[anomaly]\naction = \"shout\"\n").find("\"throttle\"") != std::string::npos);
+  CHECK(complaints("[anomaly.thrash]\nabov = 4\n").find("'above'") != std::string::npos);
+  CHECK(complaints("[anomaly.error_spike]\nof = 100\n").find("64") != std::string::npos);
+  CHECK(complaints("[anomaly.off_hours]\nhours = [\"8-20\"]\n") ==
+        "sluice.toml:2:10: anomaly.off_hours.hours: \"8-20\" is no range of hours, such as "
+        "\"08:00-20:00\"\n"
+        "  hours = [\"8-20\"]\n"
+        "           ^\n");
+  CHECK(complaints("[anomaly.off_hours]\ndays = [\"monday\"]\n").find("is no day") !=
+        std::string::npos);
+  CHECK(complaints("[anomaly.off_hours]\nzone = \"Mars\"\n").find("is no time zone") !=
+        std::string::npos);
+}

@@ -164,4 +164,8 @@ void FakeSource::resume(Done done) {
   done(ordered("resume", "", "the emergency stop is over, by an operator"));
 }
 
+void FakeSource::test_alert(Done done) {
+  done(ordered("test alert", "", "a test alert is on its way"));
+}
+
 }  // namespace sluice::testing

@@ -47,10 +47,12 @@ class FakeSource : public AdminSource {
   std::vector<PolicyProblem> policy_problems() override;
   Health store_health() override;
   Result<std::vector<StoredEvent>> events(std::uint64_t after, std::size_t limit) override;
+  Result<std::string> order_key(const std::string& named) override { return named; }
   void open(std::string key, Duration length, std::string reason, Done done) override;
   void close(std::string key, Done done) override;
   void stop(std::string reason, Done done) override;
   void resume(Done done) override;
+  void test_alert(Done done) override;
 
  private:
   Result<std::string> ordered(std::string order, std::string key, std::string said);

@@ -20,6 +20,8 @@ TEST_CASE("field: names are known whatever their case") {
       {"Content-Type", FieldName::content_type},
       {"Date", FieldName::date},
       {"Expect", FieldName::expect},
+      {"Authorization", FieldName::authorization},
+      {"WWW-Authenticate", FieldName::www_authenticate},
       {"hOST", FieldName::host},
       {"HTTP2-Settings", FieldName::http2_settings},
       {"Keep-Alive", FieldName::keep_alive},

@@ -76,6 +76,21 @@ TEST_CASE("jobs: a request that another gate refused is no request of the job") 
   CHECK(reason_of(jobs, {"a"}) == "");
 }
 
+TEST_CASE("jobs: how often and how long one waited is remembered") {
+  MemoryStore store;
+  {
+    JobTable jobs(&store, {});
+    auto entrance = jobs.enter({"a", "r1"}, clock(0s));
+    entrance.pass.add_wait(2s);
+    entrance.pass.add_wait(500ms);
+    jobs.flush(clock(1s));
+  }
+  JobTable again(&store, {});
+  const auto entrance = again.enter({"a", "r1"}, clock(2s));
+  CHECK(again.rows()[0].state.held == 2);
+  CHECK(again.rows()[0].state.waited == 2500ms);
+}
+
 TEST_CASE("jobs: bounded, whatever names come") {
   JobTable jobs(nullptr, {});
   std::vector<JobTable::Pass> held;

@@ -335,6 +335,31 @@ TEST_CASE("reader: limits of a head") {
             .ends_with(std::string(100, 'x') + "\nend\n"));
 }
 
+TEST_CASE("reader: bounds on what is many") {
+  std::string many;
+  for (int i = 0; i < 999; ++i) many += "x:\r\n";
+  const auto accepted = [](const std::string& bytes) {
+    Reader reader(Reader::Kind::request, 65536);
+    std::string_view in = bytes;
+    return reader.next(in) == Reader::Event::head;
+  };
+  CHECK(accepted(request(many)));
+  check_refused(kRequest, request(many + "x:\r\n"), 431, "the header section has too many fields");
+  std::string blank;
+  for (int i = 0; i < 8; ++i) blank += "\r\n";
+  CHECK(accepted(blank + request("")));
+  check_refused(kRequest, blank + "\r\n" + request(""), 400,
+                "there are too many empty lines before the request line");
+}
+
+TEST_CASE("reader: a trailer section has none of the fields that Connection names") {
+  check_reading(kRequest,
+                request("Connection: x-b, X-A\r\nTransfer-Encoding: chunked\r\n",
+                        "0\r\nx-a: 1\r\nX-B: 2\r\nX-C: 3\r\n\r\n"),
+                "POST http://a/ HTTP/1.1\nHost: a\nConnection: x-b, X-A\nTransfer-Encoding: "
+                "chunked\nframing chunked\ntrailer X-C: 3\nend\n");
+}
+
 TEST_CASE("reader: pipelined requests come out one after the other") {
   const std::string bytes =
       "GET http://a/1 HTTP/1.1\r\nHost: a\r\n\r\n"

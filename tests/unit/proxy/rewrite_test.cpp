@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "proxy/http/connection_auth.h"
 #include "proxy/http/reader.h"
 
 using namespace sluice;
@@ -46,14 +47,14 @@ std::string rewritten(std::string_view lines) {
   const auto target = parse_absolute_form(request.head().target);
   REQUIRE(target);
   std::string out;
-  write_request(out, request.head(), *target, "1.1 me", wants_upgrade(request.head()));
+  write_request(out, request.head(), *target, "me", wants_upgrade(request.head()));
   return unwire(out);
 }
 
 std::string answered(std::string_view lines, ResponsePlan plan, bool no_body = false) {
   const Parsed response(Reader::Kind::response, lines, no_body);
   std::string out;
-  write_response(out, response.head(), plan, "1.1 me", "Thu, 12 Mar 2026 09:59:30 GMT");
+  write_response(out, response.head(), plan, "me", "Thu, 12 Mar 2026 09:59:30 GMT");
   return unwire(out);
 }
 
@@ -76,7 +77,10 @@ TEST_CASE("rewrite: what becomes of a request") {
       {"OPTIONS without a path is about the server", "OPTIONS http://a HTTP/1.1\nHost: a\n",
        "OPTIONS * HTTP/1.1\nHost: a\nVia: 1.1 me\n"},
       {"HTTP/1.0 goes on as 1.1", "GET http://a/ HTTP/1.0\n",
-       "GET / HTTP/1.1\nHost: a\nVia: 1.1 me\n"},
+       "GET / HTTP/1.1\nHost: a\nVia: 1.0 me\n"},
+      {"an HTTP/1.0 client cannot expect a 100",
+       "POST http://a/ HTTP/1.0\nContent-Length: 1\nExpect: 100-continue\n",
+       "POST / HTTP/1.1\nHost: a\nContent-Length: 1\nVia: 1.0 me\n"},
       {"an IPv6 address keeps its brackets", "GET http://[::1]:81/ HTTP/1.1\nHost: x\n",
        "GET / HTTP/1.1\nHost: [::1]:81\nVia: 1.1 me\n"},
       {"fields keep their order, spelling and number",
@@ -96,6 +100,10 @@ TEST_CASE("rewrite: what becomes of a request") {
        "GET http://a/ HTTP/1.1\nHost: a\nConnection: X-One, close,x-two\nconnection: ,X-THREE,\n"
        "X-One: 1\nx-one: 1\nX-Two: 2\nX-Three: 3\nX-Four: 4\n",
        "GET / HTTP/1.1\nHost: a\nX-Four: 4\nVia: 1.1 me\n"},
+      {"also what we know by name",
+       "GET http://a/ HTTP/1.1\nHost: a\nConnection: accept, Date, content-type, expect, close\n"
+       "Accept: x\nDate: d\nContent-Type: t\nExpect: e\nAuthorization: me\n",
+       "GET / HTTP/1.1\nHost: a\nAuthorization: me\nVia: 1.1 me\n"},
       {"but it cannot take away routing or framing",
        "POST http://a/ HTTP/1.1\nHost: a\nConnection: host, content-length, via, max-forwards\n"
        "Content-Length: 0\nVia: 1.0 x\nMax-Forwards: 3\n",
@@ -105,6 +113,10 @@ TEST_CASE("rewrite: what becomes of a request") {
       {"so is chunked, and Trailer goes with it",
        "POST http://a/ HTTP/1.1\nHost: a\nTransfer-Encoding: CHUNKED\nTrailer: X\n",
        "POST / HTTP/1.1\nHost: a\nTrailer: X\nTransfer-Encoding: chunked\nVia: 1.1 me\n"},
+      {"without the names of fields that will not come",
+       "POST http://a/ HTTP/1.1\nHost: a\nTransfer-Encoding: chunked\nConnection: y\n"
+       "Trailer: Y, X,host, Z\nTrailer: y\n",
+       "POST / HTTP/1.1\nHost: a\nTrailer: X, Z\nTransfer-Encoding: chunked\nVia: 1.1 me\n"},
       {"Trailer without chunks means nothing", "GET http://a/ HTTP/1.1\nHost: a\nTrailer: X\n",
        "GET / HTTP/1.1\nHost: a\nVia: 1.1 me\n"},
       {"Expect goes along",
@@ -116,6 +128,9 @@ TEST_CASE("rewrite: what becomes of a request") {
       {"Max-Forwards counts down for OPTIONS and TRACE",
        "TRACE http://a/ HTTP/1.1\nHost: a\nMax-Forwards: 5\n",
        "TRACE / HTTP/1.1\nHost: a\nMax-Forwards: 4\nVia: 1.1 me\n"},
+      {"by one at least",
+       "OPTIONS http://a/ HTTP/1.1\nHost: a\nMax-Forwards: 99999999999999999999\n",
+       "OPTIONS / HTTP/1.1\nHost: a\nMax-Forwards: 999999\nVia: 1.1 me\n"},
       {"and for nothing else", "GET http://a/ HTTP/1.1\nHost: a\nMax-Forwards: 5\n",
        "GET / HTTP/1.1\nHost: a\nMax-Forwards: 5\nVia: 1.1 me\n"},
   };
@@ -151,8 +166,13 @@ TEST_CASE("rewrite: what becomes of a response") {
        {Framing::length}},
       {"chunks from a body until close",
        "HTTP/1.0 200 OK\nDate: d\n",
-       "HTTP/1.1 200 OK\nDate: d\nTransfer-Encoding: chunked\nVia: 1.1 me\n",
+       "HTTP/1.1 200 OK\nDate: d\nTransfer-Encoding: chunked\nVia: 1.0 me\n",
        {Framing::chunked}},
+      {"426 says what to upgrade to",
+       "HTTP/1.1 426 Upgrade Required\nDate: d\nUpgrade: x\nContent-Length: 0\n",
+       "HTTP/1.1 426 Upgrade Required\nDate: d\nUpgrade: x\nContent-Length: 0\nVia: 1.1 me\n"
+       "Connection: Upgrade, close\n",
+       {Framing::length, true, false, true}},
       {"until close from chunks, for an old client",
        "HTTP/1.1 200 OK\nDate: d\nTransfer-Encoding: chunked\nTrailer: X\n",
        "HTTP/1.1 200 OK\nDate: d\nVia: 1.1 me\nConnection: close\n",
@@ -204,6 +224,18 @@ TEST_CASE("rewrite: what becomes of a response") {
   }
 }
 
+TEST_CASE("rewrite: lines that grow find room") {
+  std::string request = "OPTIONS http://a/ HTTP/1.1\nHost: a\nMax-Forwards: 999999\n";
+  std::string forwarded = "OPTIONS / HTTP/1.1\nHost: a\nMax-Forwards: 999998\n";
+  for (int i = 0; i < 990; ++i) {
+    request += "Max-Forwards:\n";
+    forwarded += "Max-Forwards: 999998\n";
+  }
+  const Parsed parsed(Reader::Kind::request, request);
+  CHECK_FALSE(has_valid_max_forwards(parsed.head()));
+  CHECK(rewritten(request) == forwarded + "Via: 1.1 me\n");
+}
+
 TEST_CASE("rewrite: which upgrades are relayed") {
   struct UpgradeRow {
     std::string request;
@@ -232,6 +264,50 @@ TEST_CASE("rewrite: which upgrades are relayed") {
   }
 }
 
+TEST_CASE("rewrite: to what a server may switch") {
+  struct SwitchRow {
+    std::string response, offered;
+    bool asked;
+  };
+  const SwitchRow rows[] = {
+      {"HTTP/1.1 101 Go\nUpgrade: websocket\n", "websocket,", true},
+      {"HTTP/1.1 101 Go\nUpgrade: WebSocket\n", "a/1, websocket,", true},
+      {"HTTP/1.1 101 Go\nUpgrade: a/1, websocket\n", "websocket,a/1,", true},
+      {"HTTP/1.1 101 Go\nUpgrade: websocket, h2c\n", "websocket,", false},
+      {"HTTP/1.1 101 Go\nUpgrade: h2c\n", "websocket,", false},
+      {"HTTP/1.1 101 Go\nUpgrade: ,\n", "websocket,", false},
+      {"HTTP/1.1 101 Go\n", "websocket,", false},
+      {"HTTP/1.1 101 Go\nUpgrade: websocket\n", "", false},
+  };
+  for (const SwitchRow& row : rows) {
+    CAPTURE(row.response);
+    CHECK(switches_as_asked(Parsed(Reader::Kind::response, row.response).head(), row.offered) ==
+          row.asked);
+  }
+  const Parsed request(Reader::Kind::request,
+                       "GET http://a/ HTTP/1.1\nHost: a\nConnection: upgrade\nUpgrade: a\n"
+                       "Upgrade: b, c\n");
+  CHECK(offered_protocols(request.head()) == "a,b, c,");
+}
+
+TEST_CASE("rewrite: which authentication is a connection's") {
+  const auto is = [](Reader::Kind kind, const std::string& field) {
+    const std::string start =
+        kind == Reader::Kind::request ? "GET http://a/ HTTP/1.1\nHost: a\n" : "HTTP/1.1 401 No\n";
+    return authenticates_connection(Parsed(kind, start + field + "\n").head());
+  };
+  for (const char* scheme : {"NTLM abc", "negotiate YII", "Kerberos x", "NTLM"}) {
+    CAPTURE(scheme);
+    CHECK(is(Reader::Kind::request, std::string("Authorization: ") + scheme));
+    CHECK(
+        is(Reader::Kind::response, std::string("WWW-Authenticate: Basic realm=\"x\", ") + scheme));
+  }
+  CHECK_FALSE(is(Reader::Kind::request, "Authorization: Basic TlRMTQ=="));
+  CHECK_FALSE(is(Reader::Kind::request, "Authorization: Bearer ntlm"));
+  CHECK_FALSE(is(Reader::Kind::request, "X: NTLM"));
+  CHECK_FALSE(is(Reader::Kind::response, "WWW-Authenticate: Basic realm=\"ntlm\""));
+}
+
 TEST_CASE("rewrite: Max-Forwards") {
   const auto hops = [](const std::string& method, const std::string& value) {
     return max_forwards(
@@ -242,7 +318,9 @@ TEST_CASE("rewrite: Max-Forwards") {
   CHECK(hops("TRACE", "0") == 0);
   CHECK(hops("OPTIONS", "10") == 10);
   CHECK(hops("OPTIONS", "999999") == 999999);
-  for (const char* junk : {"", "-1", "+1", "1 ,2", "x", "1x", "9999999"})
+  CHECK(hops("OPTIONS", "1000001") == 1000000);
+  CHECK(hops("OPTIONS", "99999999999999999999") == 1000000);
+  for (const char* junk : {"", "-1", "+1", "1 ,2", "x", "1x", "99999999999999999999x"})
     CHECK(hops("TRACE", junk) == -1);
   CHECK(hops("GET", "0") == -1);
   CHECK(max_forwards(Parsed(Reader::Kind::request, "TRACE http://a/ HTTP/1.1\nHost: a\n").head()) ==

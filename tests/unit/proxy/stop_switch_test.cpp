@@ -160,8 +160,9 @@ TEST_CASE("emergency stop: one event for each change, however many see it") {
   MemoryStore store;
   const UtcTime noon{12h};
   for (const bool in_force : {true, true, true, false, false, true}) {
-    const auto recorded = wait_for(
-        [&](Completion done) { record_stop(store, in_force, "runs wild", noon, std::move(done)); });
+    const Event event = stop_event(in_force, "runs wild", noon);
+    const auto recorded =
+        wait_for([&](Completion done) { record_stop(store, in_force, event, std::move(done)); });
     CHECK(recorded);
   }
   const auto events = store.events(0, 100);

@@ -22,6 +22,7 @@ struct Row {
 
 const std::string kBadUrl = "! the URL has a fragment or a character that must be percent-encoded";
 const std::string kBadHost = "! the host has a character that no host name has";
+const std::string kBadNumber = "! the host is a number, but no IPv4 address of four parts";
 const std::string kBadPort = "! the port is not a number from 1 to 65535";
 const std::string kBadIpv6 = "! what stands in brackets is no IPv6 address";
 
@@ -89,6 +90,15 @@ TEST_CASE("target: absolute form") {
       {"http://[v1.x]/", kBadIpv6},
       {"http://[::1]x/", "! after the host comes something else than a port"},
       {"http://[::1].example/", "! after the host comes something else than a port"},
+      {"http://2130706433/", kBadNumber},
+      {"http://127.1/", kBadNumber},
+      {"http://127.0.0.01/", kBadNumber},
+      {"http://1.2.3.4.5/", kBadNumber},
+      {"http://0x7f000001/", kBadNumber},
+      {"http://0X7F.0x1./", kBadNumber},
+      {"http://a.1:80/", kBadNumber},
+      {"http://1a/", "1a | 1a 80 | /"},
+      {"http://1.2.3.4.in-addr.arpa/", "1.2.3.4.in-addr.arpa | 1.2.3.4.in-addr.arpa 80 | /"},
       {"http://a/#fragment", kBadUrl},
       {"http://a#fragment", kBadUrl},
       {"http://a/ b", kBadUrl},

@@ -64,12 +64,78 @@ TEST_CASE("mint: a leaf is renewed at half its life") {
   const auto first = fetch(mint, "a.example");
   REQUIRE(first);
   shift_seconds = kLeafLife / 2 / 1s - 1;
+  CHECK(*fetch(mint, "a.example") == *first);  // the disk is looked at, and nothing has changed
   CHECK(mint.find("a.example") == *first);
   shift_seconds = kLeafLife / 2 / 1s;
   CHECK_FALSE(mint.find("a.example"));
   const auto second = fetch(mint, "a.example");
   REQUIRE(second);
   CHECK(*second != *first);
+}
+
+namespace {
+
+bool signed_by(const LeafRef& leaf, const Authority& authority) {
+  return X509_verify(leaf->certificate.get(), X509_get0_pubkey(&authority.certificate())) == 1;
+}
+
+}  // namespace
+
+TEST_CASE("mint: a new CA ends the leaves of the one before") {
+  shift_seconds = 0;
+  const Scratch scratch;
+  Mint mint(scratch.files(), shifted_now);
+  const auto first = fetch(mint, "a.example");
+  REQUIRE(first);
+  shift_seconds = 4;
+  CHECK(mint.find("a.example") == *first);
+  const auto other = Authority::make_anew(scratch.files(), shifted_now());
+  REQUIRE(other);
+  CHECK(mint.find("a.example") == *first);  // it has just looked
+  shift_seconds = 5;
+  CHECK(mint.find("a.example") == nullptr);
+  const auto second = fetch(mint, "a.example");
+  REQUIRE(second);
+  CHECK(signed_by(*second, *other));
+  CHECK_FALSE(signed_by(*first, *other));
+  CHECK(mint.minted() == 2);
+  shift_seconds = 10;
+  CHECK(mint.find("a.example") == nullptr);
+  CHECK(*fetch(mint, "a.example") == *second);  // nothing has changed: nothing is made
+  CHECK(mint.find("a.example") == *second);
+  CHECK(mint.minted() == 2);
+}
+
+TEST_CASE("mint: a key that others can read by now signs nothing more") {
+  shift_seconds = 0;
+  const Scratch scratch;
+  Mint mint(scratch.files(), shifted_now);
+  REQUIRE(fetch(mint, "a.example"));
+  std::filesystem::permissions(scratch.files().key, std::filesystem::perms(0644));
+  shift_seconds = 5;
+  CHECK(mint.find("a.example") == nullptr);
+  const auto refused = fetch(mint, "a.example");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().find("can be read or written by others") != std::string::npos);
+  std::filesystem::permissions(scratch.files().key, std::filesystem::perms(0600));
+  shift_seconds = 10;
+  CHECK(fetch(mint, "a.example"));
+}
+
+TEST_CASE("mint: an expired CA says what to do, and a new one is taken up") {
+  shift_seconds = 0;
+  const Scratch scratch;
+  Mint mint(scratch.files(), shifted_now);
+  REQUIRE(fetch(mint, "a.example"));
+  shift_seconds = kAuthorityLife / 1s;
+  const auto refused = fetch(mint, "a.example");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().find("`sluice ca init --force`") != std::string::npos);
+  const auto other = Authority::make_anew(scratch.files(), shifted_now());
+  REQUIRE(other);
+  const auto leaf = fetch(mint, "a.example");
+  REQUIRE(leaf);
+  CHECK(signed_by(*leaf, *other));
 }
 
 TEST_CASE("mint: a CA that cannot be used is said to everyone who asks") {

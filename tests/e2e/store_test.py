@@ -1,0 +1,88 @@
+"""A store that fails under a running proxy: what still works, what is refused, and what is said about it."""
+
+import glob
+import os
+import resource
+import time
+
+from breaker_test import SHORT, BreakerCase, retry_after
+from harness.origin import OK, in_turn, replying
+
+# A write beyond the limit that fill_disk() sets is an error, as on a full disk, not the end of the process.
+PATIENT = ["/bin/sh", "-c", 'trap "" XFSZ; exec "$0" "$@"']
+
+
+class FullDisk(BreakerCase):
+    def proxy_with(self, mode):
+        return self.start('store.on_failure="%s"' % mode, policy=SHORT, prefix=PATIENT)
+
+    def fill_disk(self, proxy, full=True):
+        """Only the first two pages of the store can be written: not one of its records."""
+        size = 8192 if full else resource.RLIM_INFINITY
+        resource.prlimit(proxy.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+    def wait_out(self, origin, seconds):
+        due = origin.requests[-1].at + seconds
+        self.assertTrue(origin.wait(lambda: time.monotonic() > due, seconds + 5))
+
+    def test_block(self):
+        """Shutting works in this process; a probe, which must be written down first, waits for the store."""
+        proxy = self.proxy_with("block")
+        origin = self.origin(in_turn(retry_after(1), OK))
+        self.fill_disk(proxy)
+        self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 429, "what the origin said is not kept back")
+        self.assert_problem(self.fetch(origin.url(), proxy=proxy), 503, "breaker-open")
+        self.wait_out(origin, 1.1)
+        problem = self.assert_problem(self.fetch(origin.url(), proxy=proxy), 503, "store-unavailable")
+        self.assertIn("cannot be written: File too large", problem["detail"])
+        self.assertEqual(problem["key"], origin.authority)
+        self.assertEqual(problem["policy"], "engine")
+        self.assertRegex(problem["until"], r"Z$")
+        self.assertEqual(len(origin.requests), 1)
+        self.assertIn("is not written down", proxy.log())
+        self.fill_disk(proxy, full=False)
+        self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 200, "the probe that was refused left its place")
+        self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 200)
+
+    def test_local(self):
+        proxy = self.proxy_with("local")
+        origin = self.origin(in_turn(retry_after(1), OK))
+        self.fill_disk(proxy)
+        self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 429)
+        self.assert_problem(self.fetch(origin.url(), proxy=proxy), 503, "breaker-open")
+        self.wait_out(origin, 1.1)
+        self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 200, "the probe goes without the store")
+        self.assertIn("is not written down", proxy.log(), "loudly")
+
+    def test_nothing_is_lost_once_there_is_room_again(self):
+        proxy = self.proxy_with("block")
+        origin = self.origin(replying(retry_after(50)))
+        self.fill_disk(proxy)
+        self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 429)
+        self.fill_disk(proxy, full=False)
+        self.assertIsNone(proxy.stop())
+        again = self.start(policy=SHORT, state=proxy.state)
+        self.assert_problem(self.fetch(origin.url(), proxy=again), 503, "breaker-open")
+        self.assertEqual(len(origin.requests), 1)
+
+
+class Damaged(BreakerCase):
+    def test_one_record(self):
+        """It is refused by name, and the command in the refusal mends it."""
+        proxy = self.enforcing()
+        origin = self.origin(replying(retry_after(50)))
+        self.fetch(origin.url(), proxy=proxy)
+        self.assertIsNone(proxy.stop())
+        for path in glob.glob(os.path.join(proxy.state, "data.mdb")):
+            with open(path, "r+b") as file:
+                data = file.read()
+                key = b"host/" + origin.authority.encode() + b"H"
+                self.assertIn(key, data)
+                file.seek(0)
+                file.write(data.replace(key, key[:-1] + b"?"))
+        again = self.start(policy=SHORT, state=proxy.state)
+        problem = self.assert_problem(self.fetch(origin.url(), proxy=again), 503, "store-unavailable")
+        self.assertIn("is damaged", problem["detail"])
+        self.assertEqual(problem["override"], "sluice close " + origin.authority)
+        self.assertEqual(self.fetch(self.origin().url(), proxy=again).status, 200, "others are not touched")
+        self.assertEqual(len(origin.requests), 1)

@@ -1,0 +1,182 @@
+// A place in `limits` and a price together: taken both or not at all, with roles, observers, prices
+// that only answers name, and a store that fails.
+#include "proxy/governor/allowances.h"
+
+#include <doctest/doctest.h>
+
+#include "proxy/clock.h"
+#include "proxy/cost_report.h"
+#include "store/memory.h"
+
+using namespace sluice;
+
+namespace {
+
+using Kind = Allowances::Answer::Kind;
+
+class FailingStore : public MemoryStore {
+ public:
+  void update(std::string key, Edit edit, Completion done) override {
+    if (broken) return complete(done, Error{"the disk is full"});
+    MemoryStore::update(std::move(key), std::move(edit), std::move(done));
+  }
+  bool broken = false;
+};
+
+struct Desk {
+  explicit Desk(bool go_on = false)
+      : allowances(store, {budget(), Zone(), go_on}, [](const std::string&) {}) {
+    policy.name = "p";
+    policy.roles.resize(1);
+    policy.roles[0].name = "download";
+  }
+  static BudgetConfig budget() {
+    BudgetConfig config;
+    config.daily = 1;  // 0.80 may be spent
+    return config;
+  }
+  Journey journey(bool in_role = false) {
+    Journey who;
+    who.match.policy = &policy;
+    who.match.role = in_role ? policy.roles.data() : nullptr;
+    who.match.rules = in_role ? &policy.roles[0].rules : &policy.rules;
+    who.cost = cost_of(who.match.rules->cost, "h.test", "/");
+    return who;
+  }
+  Kind take(bool in_role = false) { return allowances.take("h.test", journey(in_role)).kind; }
+  int take_all(bool in_role = false) {
+    int count = 0;
+    while (count < 1000 && take(in_role) == Kind::go) ++count;
+    return count;
+  }
+  CostReport report() {
+    allowances.close();
+    auto made = cost_report(store, budget(), Zone(), utc_now());
+    REQUIRE(made);
+    return *made;
+  }
+
+  FailingStore store;
+  Policy policy;
+  Allowances allowances;
+};
+
+}  // namespace
+
+TEST_CASE("allowances: what is free concerns nobody") {
+  Desk desk;
+  CHECK_FALSE(Allowances::concern(desk.journey()));
+  CHECK(desk.journey().cost == nullptr);
+  desk.policy.rules.cost.paths = {{"/dear/*", 1.0}};
+  CHECK(desk.journey().cost == nullptr);  // "/" is none of them
+  desk.policy.rules.cost.header = "x-cost";
+  REQUIRE(desk.journey().cost != nullptr);
+  CHECK(desk.journey().cost->price == 0);
+}
+
+TEST_CASE("allowances: no money, no place: the place is there for others") {
+  Desk desk;
+  desk.policy.rules.limits.requests = {{10, 1h}};
+  desk.policy.rules.cost.per_request = 0.5;
+  CHECK(desk.take() == Kind::go);
+  for (int i = 0; i < 20; ++i) CHECK(desk.take() == Kind::budget);
+  CHECK(desk.allowances.stopped(desk.journey()));
+  desk.policy.rules.cost.per_request = 0;
+  CHECK_FALSE(desk.allowances.stopped(desk.journey()));
+  CHECK(desk.take_all() == 9);
+  CHECK(desk.take() == Kind::limit);
+}
+
+TEST_CASE("allowances: given back, both are there again") {
+  Desk desk;
+  desk.policy.rules.limits.requests = {{3, 1h}};
+  desk.policy.rules.cost.per_request = 0.2;
+  for (int i = 0; i < 50; ++i) {
+    const auto answer = desk.allowances.take("h.test", desk.journey());
+    REQUIRE(answer.kind == Kind::go);
+    CHECK_FALSE(answer.taken.empty());
+    desk.allowances.give_back("h.test", desk.journey(), answer.taken);
+  }
+  CHECK(desk.take_all() == 3);
+}
+
+TEST_CASE("allowances: a role with limits of its own has windows of its own") {
+  Desk desk;
+  desk.policy.rules.limits.requests = {{5, 1h}};
+  desk.policy.roles[0].rules = desk.policy.rules;
+  SUBCASE("with the same limits it shares them") {
+    CHECK(desk.take_all(true) == 5);
+    CHECK(desk.take() == Kind::limit);
+  }
+  SUBCASE("with others it does not, in whatever order they ask") {
+    desk.policy.roles[0].rules.limits.requests = {{2, 1h}};
+    CHECK(desk.take(true) == Kind::go);
+    CHECK(desk.take() == Kind::go);
+    CHECK(desk.take(true) == Kind::go);
+    CHECK(desk.take(true) == Kind::limit);
+    CHECK(desk.take_all() == 4);
+    CHECK(desk.take(true) == Kind::limit);
+  }
+}
+
+TEST_CASE("allowances: who only observes is let through, counted, and told") {
+  Desk desk;
+  desk.policy.rules.mode = Mode::observe;
+  SUBCASE("limits") {
+    desk.policy.rules.limits.requests = {{2, 1h}};
+    CHECK(desk.take_all() == 1000);
+    CHECK_FALSE(desk.allowances.take("h.test", desk.journey()).why.empty());
+  }
+  SUBCASE("the budget") {
+    desk.policy.rules.cost.per_request = 0.3;
+    std::string why;
+    for (int i = 0; i < 5; ++i) {
+      const auto answer = desk.allowances.take("h.test", desk.journey());
+      REQUIRE(answer.kind == Kind::go);
+      why = answer.why;
+      desk.allowances.spent(desk.journey(), answer.taken, 300'000);
+    }
+    CHECK(why.find("is used up to its stop mark") != std::string::npos);
+    CHECK_FALSE(desk.allowances.stopped(desk.journey()));
+    const CostReport report = desk.report();
+    CHECK(report.day.used == 1'500'000);
+    CHECK(report.day.spent == 1'500'000);
+    CHECK(report.day.requests == 5);
+  }
+}
+
+TEST_CASE("allowances: a price that only the answer names is expected to be the dearest so far") {
+  Desk desk;
+  desk.policy.rules.cost.header = "x-cost";
+  const auto ask = [&] { return desk.allowances.take("h.test", desk.journey()); };
+  const auto first = ask();
+  REQUIRE(first.kind == Kind::go);
+  CHECK(first.taken.money == 1);
+  desk.allowances.spent(desk.journey(), first.taken, 300'000);
+  const auto second = ask();
+  CHECK(second.taken.money == 300'000);
+  CHECK(ask().kind == Kind::budget);  // 0.60 are gone, 0.20 are left
+  desk.allowances.spent(desk.journey(), second.taken, 10'000);
+  CHECK(desk.report().day.used == 310'000);
+}
+
+TEST_CASE("allowances: a store that fails is named, or does not matter") {
+  for (const bool local : {false, true}) {
+    for (const bool money : {false, true}) {
+      CAPTURE(local);
+      CAPTURE(money);
+      Desk desk(local);
+      if (money) {
+        desk.policy.rules.cost.per_request = 0.1;
+      } else {
+        desk.policy.rules.limits.requests = {{5, 1h}};
+      }
+      desk.store.broken = true;
+      desk.take();
+      const auto answer = desk.allowances.take("h.test", desk.journey());
+      CHECK(answer.kind == (local ? Kind::go : Kind::failed));
+      if (!local) CHECK(answer.why == "the disk is full");
+      if (local && money) CHECK(desk.take_all() < 8);  // in memory, to the same mark
+    }
+  }
+}
