@@ -37,12 +37,13 @@ check: setup-build setup-check build/build.ninja  ## format, include rule, clock
 format: setup-check  ## let clang-format have its way
 	@find policy store proxy tests packaging -name '*.h' -o -name '*.cpp' | xargs clang-format -i
 
+asan: setup-asan
 asan tsan: %: setup-build setup-test build-%/build.ninja  ## the tests under address+undefined, or thread, sanitizer
 	@$(call ninja,build-$@)
 	@tools/test build-$@ $(TESTS)
 
-fuzz: setup-build setup-fuzz build-fuzz/build.ninja  ## every fuzz target for FUZZ_SECONDS (60)
-	@$(if $(FUZZ),$(call ninja,build-fuzz) $(FUZZ:%=fuzz_%))
+fuzz: setup-build setup-asan build-asan/build.ninja  ## every fuzz target for FUZZ_SECONDS (60), in the build of `asan`
+	@$(if $(FUZZ),$(call ninja,build-asan) $(FUZZ:%=fuzz_%))
 	@tools/fuzz $(FUZZ)
 
 bench: all setup-bench  ## decisions, idle connections and a soak
@@ -67,7 +68,7 @@ package: setup-build setup-package build/build.ninja  ## a Debian package: build
 	@packaging/deb
 
 clean:  ## remove every build
-	@rm -rf build build-debug build-asan build-tsan build-fuzz
+	@rm -rf build build-debug build-asan build-tsan
 
 help:  ## this list
 	@sed -nE 's/^([a-z]+( [a-z]+)*):.*  ## (.*)/\1|\3/p' $(MAKEFILE_LIST) | \
