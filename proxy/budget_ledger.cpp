@@ -386,6 +386,8 @@ BudgetLedger::BudgetLedger(Store& store, const BudgetConfig& config, Zone zone,
 
 BudgetLedger::~BudgetLedger() = default;
 
+bool BudgetLedger::unlimited() const { return books_->unlimited(); }
+
 BudgetLedger::Answer BudgetLedger::take(Micros price, UtcTime now, const std::string& who) {
   if (price <= 0 || books_->unlimited()) return {};
   return books_->take(price, now, who);

@@ -43,6 +43,7 @@ class BudgetLedger {
   BudgetLedger(const BudgetLedger&) = delete;
   BudgetLedger& operator=(const BudgetLedger&) = delete;
 
+  bool unlimited() const;
   // Without a limit, and for what costs nothing, everybody may go. `who`: for OnRefill.
   Answer take(Micros price, UtcTime now, const std::string& who = {});
   // Whether a price like this is known to be too much: then take() would say `stopped`. Takes

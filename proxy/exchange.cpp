@@ -48,6 +48,7 @@ void Exchange::begin(const Head& head, const Address& peer, bool client_allowed)
   close_client_ = head.close || worker_.draining();
   head_method_ = head.method == "HEAD";
   idempotent_ = is_idempotent(head.method);
+  fresh_ = false;
   tunnel_ = head.method == "CONNECT";
   if (worker_.access_log() != nullptr) {
     entry_ = {};

@@ -120,7 +120,7 @@ class Exchange final : public Stream::Handler, public Asker {
   bool settle_here(const Head& head);
   void answer_locally(const Head& head);
   void take_resting();
-  void find_origin(bool fresh);
+  void find_origin();
   void on_connected(Connected connected);
   bool is_stale() const;
   bool can_replay() const;
@@ -157,6 +157,7 @@ class Exchange final : public Stream::Handler, public Asker {
   bool tunnel_ = false;
   bool head_method_ = false;
   bool idempotent_ = false;
+  bool fresh_ = false;  // it goes on no connection that had rested
   bool body_free_ = false;
   bool request_complete_ = true;
   bool head_sent_ = false;

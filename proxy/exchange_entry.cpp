@@ -290,7 +290,7 @@ void Exchange::enter(Admission admission) {
   }
   permit_ = std::move(admission.permit);
   keeps_body_ = short_body_ && permit_.replayable();
-  find_origin(false);
+  find_origin();
 }
 
 void Exchange::on_admission(Admission admission) {

@@ -28,10 +28,12 @@ void Exchange::take_resting() {
   if (!origin_) origin_ = worker_.pool().take(key, *this);
 }
 
-void Exchange::find_origin(bool fresh) {
-  if (!tunnel_ && !fresh) take_resting();
-  // What cannot be sent twice does not go out on a connection that the origin has just closed.
-  if (origin_ && !(idempotent_ && body_free_) && !origin_->stream.is_quiet()) drop_origin();
+void Exchange::find_origin() {
+  if (!tunnel_ && !fresh_) take_resting();
+  // What cannot be sent twice, or would count twice, does not go out on a connection that the
+  // origin has just closed.
+  const bool once = !(idempotent_ && body_free_) || permit_.counts();
+  if (origin_ && once && !origin_->stream.is_quiet()) drop_origin();
   if (origin_) {
     phase_ = Phase::open;
     return progress(worker_.timeouts().transfer_idle);

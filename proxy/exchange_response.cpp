@@ -217,8 +217,13 @@ void Exchange::on_origin_gone(bool cleanly) {
     drop_origin();
     head_sent_ = false;
     idempotent_ = false;  // once is enough
+    fresh_ = true;
+    // The origin may have counted it, and charged for it, before it closed.
+    if (permit_.counts()) {
+      return enter(worker_.governor().admit_again(std::move(permit_), *this, worker_));
+    }
     permit_.sent(false);
-    return find_origin(true);
+    return find_origin();
   }
   // RFC 8446 §4.4.2.4: that a client certificate is missing, TLS 1.3 only says after the handshake.
   if (!heard_ && origin_->stream.tls() != nullptr && origin_->stream.tls()->alert() >= 0) {

@@ -48,6 +48,8 @@ void Permit::sent(bool is_sent) {
   if (body_) body_->sent = is_sent;
 }
 
+bool Permit::counts() const { return body_ && !body_->taken.empty(); }
+
 Judgement Permit::answered(const Head& response, Asker& asker, Mailbox& mailbox) {
   body_->outcome =
       body_->journey.match.classifier->head(response.status, response.fields, utc_now());

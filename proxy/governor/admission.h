@@ -120,6 +120,8 @@ class [[nodiscard]] Permit {
   // Whether anything of it has gone to the origin. What has not is given back: its place in the
   // limits, its price.
   void sent(bool is_sent);
+  // It uses up some of what is limited by number or by price.
+  bool counts() const;
   // The final response head. A success is only taken for one when scanned() or done() is told.
   Judgement answered(const Head& response, Asker& asker, Mailbox& mailbox);
   MarkerScan scan(const Head& response) const;  // of the body that follows

@@ -2,7 +2,6 @@
 
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "proxy/clock.h"
@@ -22,6 +21,8 @@ std::string windows_of(const std::string& key, const Match& match) {
   return key + kRoleMark + match.role->name;
 }
 
+PriceClass price_class(const Journey& who) { return {who.match.policy->name, who.cost->price}; }
+
 bool only_watched(const Journey& who) { return who.match.rules->mode == Mode::observe; }
 
 Instant on_this_clock(UtcTime at, const ClockPair& now) { return now.mono + (at - now.utc); }
@@ -29,11 +30,12 @@ Instant on_this_clock(UtcTime at, const ClockPair& now) { return now.mono + (at 
 }  // namespace
 
 std::shared_ptr<const Cost> cost_of(const CostRules& rules, std::string_view host,
-                                    std::string_view path) {
+                                    std::string_view path, bool tunnel) {
   if (rules.per_request <= 0 && rules.paths.empty() && rules.header.empty()) return nullptr;
   const Micros price = request_cost(rules, path);
-  if (price == 0 && rules.header.empty()) return nullptr;
-  return std::make_shared<const Cost>(Cost{price, !rules.header.empty(), std::string(host)});
+  const bool open = !rules.header.empty() && !tunnel;
+  if (price == 0 && !open) return nullptr;
+  return std::make_shared<const Cost>(Cost{price, open, std::string(host)});
 }
 
 Allowances::Allowances(Store& store, const Options& options, const OnRefill& on_refill)
@@ -46,12 +48,15 @@ Allowances::Allowances(Store& store, const Options& options, const OnRefill& on_
               [on_refill](const std::vector<std::string>& keys) {
                 for (const std::string& key : keys) on_refill(key);
               }),
-      book_(store, options.budget.reset, options.zone) {}
+      prices_(store),
+      book_(store, options.budget.reset, options.zone),
+      on_refill_(on_refill) {}
 
 std::optional<Allowances::Answer> Allowances::stopped(const Journey& who) {
   if (!who.cost || only_watched(who)) return std::nullopt;
   const ClockPair now = clock_now();
-  auto stop = ledger_.stopped(expected(who), now.utc);
+  auto stop = ledger_.stopped(who.cost->open ? prices_.expected(price_class(who)) : who.cost->price,
+                              now.utc);
   if (!stop) return std::nullopt;
   return Answer{Answer::Kind::budget, on_this_clock(stop->until, now), std::move(stop->why), {}};
 }
@@ -88,27 +93,33 @@ bool Allowances::take_place(const std::string& key, const Journey& who, Answer& 
   return true;
 }
 
-// What must be left for it to go. A price that only the answer will name may be as high as the
-// dearest that was named so far, and is at least the smallest coin.
-Micros Allowances::expected(const Journey& who) {
-  if (who.cost->price > 0 || !who.cost->open) return who.cost->price;
-  const std::lock_guard guard(dearest_mutex_);
-  const auto found = dearest_.find(who.match.policy->name);
-  return found == dearest_.end() ? 1 : found->second;
-}
-
-void Allowances::learn_price(const Journey& who, Micros cost) {
-  if (who.cost->price > 0 || !who.cost->open || cost <= 0) return;
-  const std::lock_guard guard(dearest_mutex_);
-  Micros& dearest = dearest_[who.match.policy->name];
-  dearest = std::max(dearest, cost);
+// Without a mark there is nothing to exceed.
+bool Allowances::is_bound(const Journey& who) const {
+  return who.cost->open && !only_watched(who) && !ledger_.unlimited();
 }
 
 void Allowances::take_money(const std::string& key, const Journey& who, Answer& answer) {
   using Kind = BudgetLedger::Answer::Kind;
   const ClockPair now = clock_now();
   const bool watched = only_watched(who);
-  const Micros price = expected(who);
+  Micros price = who.cost->price;
+  if (is_bound(who)) {
+    const auto quote = prices_.ask(price_class(who), key);
+    if (!quote) {
+      give_back(key, who, {.place = answer.taken.place});
+      answer = {Answer::Kind::price,
+                {},
+                "no answer has named a price in " + who.match.rules->cost.header +
+                    " yet: until one does, one request at a time goes by the policy " +
+                    who.match.policy->name,
+                {}};
+      return;
+    }
+    price = quote->price;
+    answer.taken.scout = quote->scout;
+  } else if (who.cost->open) {
+    price = prices_.expected(price_class(who));
+  }
   const auto said = ledger_.take(price, now.utc, watched ? std::string() : key);
   answer.taken.at = now.utc;
   if (said.kind == Kind::go) {
@@ -123,7 +134,7 @@ void Allowances::take_money(const std::string& key, const Journey& who, Answer& 
     if (said.kind == Kind::stopped) answer.why = said.why;
     return;
   }
-  give_back(key, who, {.place = answer.taken.place});
+  give_back(key, who, {.place = answer.taken.place, .scout = answer.taken.scout});
   answer.taken = {};
   switch (said.kind) {
     case Kind::go: break;
@@ -136,6 +147,7 @@ void Allowances::take_money(const std::string& key, const Journey& who, Answer& 
 }
 
 void Allowances::give_back(const std::string& key, const Journey& who, const Allowance& taken) {
+  scouted(who, taken, false);
   if (taken.empty()) return;
   const ClockPair now = clock_now();
   if (taken.place != Instant{}) {
@@ -144,12 +156,29 @@ void Allowances::give_back(const std::string& key, const Journey& who, const All
   ledger_.give_back({.taken = taken.money, .until = taken.day_end}, now.utc);
 }
 
-void Allowances::spent(const Journey& who, const Allowance& taken, Micros cost) {
+void Allowances::scouted(const Journey& who, const Allowance& taken, bool answered) {
+  if (!taken.scout || !prices_.scouted(price_class(who), answered)) return;
+  spdlog::warn(
+      "policy {}: an answer has named no price in {}, which [cost] header says it does; until one "
+      "does, one request at a time goes. per_request can say how much one may cost at most",
+      who.match.policy->name, who.match.rules->cost.header);
+}
+
+// Without an answer the origin may have charged what was expected of it.
+void Allowances::spent(const Journey& who, const Allowance& taken, std::optional<Micros> named,
+                       bool answered) {
   if (!who.cost) return;
-  learn_price(who, cost);
+  const bool unknown = !named && !answered && who.cost->open && !taken.scout;
+  const Micros cost = named.value_or(unknown ? taken.money : who.cost->price);
+  if (who.cost->open) prices_.named(price_class(who), cost, taken.at);
+  scouted(who, taken, answered);
   ledger_.correct({.taken = taken.money, .until = taken.day_end}, cost, utc_now());
   book_.add({who.match.policy->name, who.cost->host, who.job, cost}, taken.at);
   if (who.pass) who.pass->add_cost(cost);
+}
+
+void Allowances::tell_ready() {
+  for (const std::string& key : prices_.take_ready()) on_refill_(key);
 }
 
 void Allowances::tidy() {
@@ -157,6 +186,8 @@ void Allowances::tidy() {
   limits_.tidy(now);
   ledger_.tidy(now.utc);
   book_.flush();
+  prices_.refresh();
+  tell_ready();
 }
 
 void Allowances::close() {

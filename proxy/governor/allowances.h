@@ -6,15 +6,14 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
 #include "proxy/budget_ledger.h"
 #include "proxy/cost_book.h"
 #include "proxy/governor/admission.h"
+#include "proxy/price_book.h"
 #include "proxy/request_limits.h"
 
 namespace sluice {
@@ -26,16 +25,17 @@ struct Cost {
   std::string host;   // for the report
 };
 
-// Nothing for what costs nothing.
+// Nothing for what costs nothing. `tunnel`: nobody will see an answer that names a price.
 std::shared_ptr<const Cost> cost_of(const CostRules& rules, std::string_view host,
-                                    std::string_view path);
+                                    std::string_view path, bool tunnel);
 
 // What was taken for one request.
 struct Allowance {
-  Instant place{};    // in the windows; Instant{}: none
-  Micros money = 0;   // from the budget
-  UtcTime day_end{};  // of the day whose money it was
-  UtcTime at{};       // when; UtcTime{}: it costs nothing
+  Instant place{};     // in the windows; Instant{}: none
+  Micros money = 0;    // from the budget
+  UtcTime day_end{};   // of the day whose money it was
+  UtcTime at{};        // when; UtcTime{}: it costs nothing
+  bool scout = false;  // its answer is the first to name a price
 
   bool empty() const { return place == Instant{} && at == UtcTime{}; }
 };
@@ -53,6 +53,7 @@ class Allowances {
       soon,    // the store is being asked: on_refill follows
       limit,   // until `until`
       budget,  // until `until`, and waiting makes no sense
+      price,   // another request finds out what such a one costs: tell_ready() follows
       failed,  // the store says no
     };
     Kind kind = Kind::go;
@@ -60,7 +61,8 @@ class Allowances {
     std::string why{};  // with `go`: why it would not, if the policy did not only observe
     Allowance taken{};
   };
-  // Called on the store's thread, or on that of tidy(), with a key that was told `soon` or `limit`.
+  // Called on the store's thread, or on that of tidy() or tell_ready(), with a key that was told
+  // `soon`, `limit` or `price`.
   using OnRefill = std::function<void(const std::string& key)>;
 
   Allowances(Store& store, const Options& options, const OnRefill& on_refill);
@@ -73,25 +75,28 @@ class Allowances {
   std::optional<Answer> stopped(const Journey& who);
   Answer take(const std::string& key, const Journey& who);
   void give_back(const std::string& key, const Journey& who, const Allowance& taken);
-  // It was sent, and this is what it cost.
-  void spent(const Journey& who, const Allowance& taken, Micros cost);
+  // It was sent, and its answer has named this price; `answered`: or could have.
+  void spent(const Journey& who, const Allowance& taken, std::optional<Micros> named,
+             bool answered);
+  // Whoever waited for a price. Not with a gate's lock held.
+  void tell_ready();
 
   void tidy();   // about once a second
   void close();  // at the end: gives back what is left
 
  private:
   bool take_place(const std::string& key, const Journey& who, Answer& answer);
-  Micros expected(const Journey& who);
-  void learn_price(const Journey& who, Micros cost);
   void take_money(const std::string& key, const Journey& who, Answer& answer);
+  bool is_bound(const Journey& who) const;
+  void scouted(const Journey& who, const Allowance& taken, bool answered);
 
   const bool go_on_;
   RequestLimits limits_;
   BudgetLedger ledger_;
+  PriceBook prices_;
   CostBook book_;
-  std::atomic<bool> limits_fail_{false};   // said so already
-  std::mutex dearest_mutex_;               // guards the next one
-  std::map<std::string, Micros> dearest_;  // that an answer has named, by policy
+  const OnRefill on_refill_;
+  std::atomic<bool> limits_fail_{false};  // said so already
 };
 
 }  // namespace sluice

@@ -112,6 +112,7 @@ void Gate::take_allowance(const Journey& who, Instant now, Pass& passed) {
     block_due_ = now + kBlockPatience;
   }
   passed.why = std::move(answer.why);
+  unpriced_ = answer.kind == Kind::price ? passed.why : std::string();
   if (answer.kind == Kind::go) {
     passed.taken = answer.taken;
     return;
@@ -130,6 +131,10 @@ void Gate::take_allowance(const Journey& who, Instant now, Pass& passed) {
       return stay(waits ? Act::hold : Act::refuse, By::limit, answer.until);
     }
     case Kind::budget: return stay(Act::refuse, By::budget, answer.until);
+    case Kind::price: {
+      const Instant patience = who.arrived + who.match.rules->hold.max_wait;
+      return stay(now < patience ? Act::hold : Act::refuse, By::price, patience);
+    }
     case Kind::failed: return stay(Act::refuse, By::store, {});
   }
 }
@@ -287,8 +292,10 @@ void Gate::pump(double jitter, Instant now, Effects& out) {
     out.words.push_back({.to = std::move(visitor),
                          .pass = {.act = Act::refuse,
                                   .until = state_.until,
-                                  .by = asked_store ? By::store : By::key,
-                                  .why = asked_store ? kTooSlow : ""}});
+                                  .by = asked_store         ? By::store
+                                        : unpriced_.empty() ? By::key
+                                                            : By::price,
+                                  .why = asked_store ? kTooSlow : unpriced_}});
   }
   if (queue_->visitors.empty()) queue_.reset();
 }

@@ -53,7 +53,7 @@ struct Permit::Body {
 class Gate : public std::enable_shared_from_this<Gate> {
  public:
   // Who refuses or holds.
-  enum class By : std::uint8_t { key, limit, budget, store };
+  enum class By : std::uint8_t { key, limit, budget, price, store };
   // What the breaker, the pacer and the allowances say together.
   struct Pass {
     Decision::Act act = Decision::Act::forward;
@@ -208,6 +208,7 @@ class Gate : public std::enable_shared_from_this<Gate> {
   // Until then, who waits for a block of the limits or the budget does, whatever hold.max_wait
   // says: they are not used up. In the past: no block is on its way.
   Instant block_due_{};
+  std::string unpriced_;  // why who waits does, when it waits for a price
   KeyAnomalies unusual_;
   double retry_tokens_ = 3;
   Instant last_used_{};

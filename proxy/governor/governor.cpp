@@ -127,7 +127,7 @@ Errand Governor::prepare(const Ask& request) {
   who.job_run = request.job_run;
   who.job_max_requests = request.job_max_requests;
   who.tunnel = request.tunnel;
-  who.cost = cost_of(who.match.rules->cost, request.host, request.path);
+  who.cost = cost_of(who.match.rules->cost, request.host, request.path, request.tunnel);
   who.replayable = lists_method(*who.match.rules, request.request.method) ||
                    has_idempotency_key(request.request);
   who.url = watch_.url_of(request, who.arrived);
@@ -253,7 +253,10 @@ void Governor::done(Permit::Body& permit) {
 void Governor::settle(Permit::Body& permit, const Head* response) {
   const Allowance taken = std::exchange(permit.taken, {});
   const Journey& who = permit.journey;
-  if (!permit.sent) return allowances_.give_back(permit.gate->key(), who, taken);
+  if (!permit.sent) {
+    allowances_.give_back(permit.gate->key(), who, taken);
+    return allowances_.tell_ready();
+  }
   if (!who.cost) return;
   std::optional<Micros> named;
   const std::string& header = who.match.rules->cost.header;
@@ -262,7 +265,8 @@ void Governor::settle(Permit::Body& permit, const Head* response) {
       if (!named && equals_ignoring_case(field.name, header)) named = parse_cost(field.value);
     }
   }
-  allowances_.spent(who, taken, named.value_or(who.cost->price));
+  allowances_.spent(who, taken, named, response != nullptr);
+  allowances_.tell_ready();
 }
 
 void Governor::wake(Gate& gate) {

@@ -41,6 +41,10 @@ Refusal not_now(const std::string& key, const Gate::View& view, const Gate::Pass
                             : pass.why + ": until " +
                                   clock_time(now.utc + (until - now.mono), now.utc) +
                                   " nothing that costs is sent, unless [budget] allows more";
+  } else if (pass.by == Gate::By::price) {
+    refusal.reason = "hold-timeout";
+    refusal.override_command.clear();
+    refusal.detail = pass.why;
   } else if (phase_at(view.state, now.mono) == Phase::closed) {
     refusal.reason = "hold-timeout";
     refusal.detail =

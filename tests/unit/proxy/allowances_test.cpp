@@ -25,7 +25,8 @@ class FailingStore : public MemoryStore {
 
 struct Desk {
   explicit Desk(bool go_on = false)
-      : allowances(store, {budget(), Zone(), go_on}, [](const std::string&) {}) {
+      : allowances(store, {budget(), Zone(), go_on},
+                   [this](const std::string& key) { told.push_back(key); }) {
     policy.name = "p";
     policy.roles.resize(1);
     policy.roles[0].name = "download";
@@ -40,7 +41,7 @@ struct Desk {
     who.match.policy = &policy;
     who.match.role = in_role ? policy.roles.data() : nullptr;
     who.match.rules = in_role ? &policy.roles[0].rules : &policy.rules;
-    who.cost = cost_of(who.match.rules->cost, "h.test", "/");
+    who.cost = cost_of(who.match.rules->cost, "h.test", "/", false);
     return who;
   }
   Kind take(bool in_role = false) { return allowances.take("h.test", journey(in_role)).kind; }
@@ -58,6 +59,7 @@ struct Desk {
 
   FailingStore store;
   Policy policy;
+  std::vector<std::string> told;
   Allowances allowances;
 };
 
@@ -134,7 +136,7 @@ TEST_CASE("allowances: who only observes is let through, counted, and told") {
       const auto answer = desk.allowances.take("h.test", desk.journey());
       REQUIRE(answer.kind == Kind::go);
       why = answer.why;
-      desk.allowances.spent(desk.journey(), answer.taken, 300'000);
+      desk.allowances.spent(desk.journey(), answer.taken, 300'000, true);
     }
     CHECK(why.find("is used up to its stop mark") != std::string::npos);
     CHECK_FALSE(desk.allowances.stopped(desk.journey()));
@@ -145,19 +147,102 @@ TEST_CASE("allowances: who only observes is let through, counted, and told") {
   }
 }
 
-TEST_CASE("allowances: a price that only the answer names is expected to be the dearest so far") {
-  Desk desk;
-  desk.policy.rules.cost.header = "x-cost";
-  const auto ask = [&] { return desk.allowances.take("h.test", desk.journey()); };
-  const auto first = ask();
+// By a header alone: as expensive as the dearest answer so far.
+struct HeaderDesk : Desk {
+  HeaderDesk() { policy.rules.cost.header = "x-cost"; }
+  Allowances::Answer ask(const std::string& key = "h.test") {
+    return allowances.take(key, journey());
+  }
+  void end(const Allowances::Answer& taken, std::optional<Micros> named, bool answered = true) {
+    allowances.spent(journey(), taken.taken, named, answered);
+    allowances.tell_ready();
+  }
+};
+
+TEST_CASE("allowances: of a crowd whose price nobody knows, one finds out") {
+  HeaderDesk desk;
+  const auto first = desk.ask();
   REQUIRE(first.kind == Kind::go);
-  CHECK(first.taken.money == 1);
-  desk.allowances.spent(desk.journey(), first.taken, 300'000);
-  const auto second = ask();
+  for (const char* key : {"h.test", "g.test", "h.test"}) {
+    const auto next = desk.ask(key);
+    CHECK(next.kind == Kind::price);
+    CHECK(next.why.find("x-cost") != std::string::npos);
+    CHECK(next.taken.empty());
+  }
+  CHECK(desk.told.empty());
+  desk.end(first, 300'000);
+  CHECK(desk.told == std::vector<std::string>{"g.test", "h.test"});
+  const auto second = desk.ask();
   CHECK(second.taken.money == 300'000);
-  CHECK(ask().kind == Kind::budget);  // 0.60 are gone, 0.20 are left
-  desk.allowances.spent(desk.journey(), second.taken, 10'000);
-  CHECK(desk.report().day.used == 310'000);
+  CHECK(desk.ask().kind == Kind::budget);  // 0.60 are gone, 0.20 are left
+  desk.end(second, 10'000);
+  CHECK(desk.ask().taken.money == 300'000);
+}
+
+TEST_CASE("allowances: who found out nothing makes room for the next one") {
+  HeaderDesk desk;
+  desk.policy.rules.limits.requests = {{100, 1h}};
+  for (int i = 0; i < 3; ++i) {
+    const auto taken = desk.ask();
+    REQUIRE(taken.kind == Kind::go);
+    REQUIRE(desk.ask("g.test").kind == Kind::price);
+    SUBCASE("an answer without a price") { desk.end(taken, std::nullopt); }
+    SUBCASE("no answer") { desk.end(taken, std::nullopt, false); }
+    SUBCASE("nothing was sent") {
+      desk.allowances.give_back("h.test", desk.journey(), taken.taken);
+      desk.allowances.tell_ready();
+    }
+    CHECK(desk.told == std::vector<std::string>(static_cast<std::size_t>(i) + 1, "g.test"));
+  }
+  CHECK(desk.report().day.used == 0);
+}
+
+TEST_CASE("allowances: other processes and the next start know the price") {
+  HeaderDesk desk;
+  Allowances other(desk.store, {Desk::budget(), Zone(), false}, [](const std::string&) {});
+  const auto beside = other.take("h.test", desk.journey());
+  REQUIRE(beside.kind == Kind::go);
+  REQUIRE(other.take("h.test", desk.journey()).kind == Kind::price);
+  desk.end(desk.ask(), 200'000);
+  other.tidy();
+  CHECK(other.take("h.test", desk.journey()).taken.money == 200'000);
+  Allowances next(desk.store, {Desk::budget(), Zone(), false}, [](const std::string&) {});
+  CHECK(next.take("h.test", desk.journey()).taken.money == 200'000);
+}
+
+TEST_CASE("allowances: what a policy declares goes at once, until an answer names more") {
+  HeaderDesk desk;
+  desk.policy.rules.cost.per_request = 0.1;
+  const auto first = desk.ask(), second = desk.ask();
+  CHECK(first.taken.money == 100'000);
+  CHECK(second.taken.money == 100'000);
+  desk.end(first, 20'000);
+  CHECK(desk.ask().taken.money == 100'000);
+  desk.end(second, 250'000);
+  CHECK(desk.ask().taken.money == 250'000);
+}
+
+TEST_CASE("allowances: sent and never answered, it may have cost what it was expected to") {
+  HeaderDesk desk;
+  desk.end(desk.ask(), 100'000);
+  desk.end(desk.ask(), std::nullopt, false);
+  desk.end(desk.ask(), std::nullopt, true);  // answered, and the answer has named nothing
+  CHECK(desk.report().day.used == 200'000);
+}
+
+TEST_CASE("allowances: nobody waits for a price that exceeds nothing") {
+  HeaderDesk desk;
+  SUBCASE("the policy only observes") {
+    desk.policy.rules.mode = Mode::observe;
+    for (int i = 0; i < 5; ++i) CHECK(desk.ask().kind == Kind::go);
+  }
+  SUBCASE("there is no budget") {
+    Allowances free(desk.store, {{}, Zone(), false}, [](const std::string&) {});
+    for (int i = 0; i < 5; ++i) CHECK(free.take("h.test", desk.journey()).kind == Kind::go);
+  }
+  SUBCASE("nobody looks into the tunnel") {
+    CHECK(cost_of(desk.policy.rules.cost, "h.test", "", true) == nullptr);
+  }
 }
 
 TEST_CASE("allowances: a store that fails is named, or does not matter") {
