@@ -97,10 +97,7 @@ Result<bool> Server::open_memory() {
   auto opened = open_store(config_.store.url, loaded_.state_dir, utc_now());
   if (!opened) return Error{opened.error()};
   store_ = std::move(opened->store);
-  if (!opened->notice.empty()) {
-    spdlog::warn("{}", opened->notice);
-    store_->append({utc_now(), EventKind::store, {}, opened->notice}, {});
-  }
+  if (!opened->notice.empty()) spdlog::warn("{}", opened->notice);
   auto budget_zone = load_zone(config_.budget.zone);
   if (!budget_zone) return Error{"budget.zone: " + budget_zone.error()};
   PolicyLoad load = load_policies(loaded_.policies_dir, loaded_.base);
@@ -114,7 +111,8 @@ Result<bool> Server::open_memory() {
                         .anomaly = config_.anomaly,
                         .anomaly_zone = std::move(*anomaly_zone),
                         .budget = config_.budget,
-                        .zone = std::move(*budget_zone)});
+                        .zone = std::move(*budget_zone),
+                        .on_lost = [this](const Event& event) { tell(event); }});
   watch_ = std::make_unique<PolicyWatch>(loaded_.policies_dir, loaded_.base, *governor_);
   return true;
 }
@@ -225,6 +223,10 @@ void Server::run() {
   if (alerts_) alerts_->stop();
 }
 
+void Server::tell(const Event& event) {
+  if (alerts_) alerts_->tell(event);
+}
+
 void Server::on_emergency(bool in_force) {
   if (in_force) {  // before anything that could take its time
     for (const auto& worker : workers_) worker->cut_everything();
@@ -232,7 +234,7 @@ void Server::on_emergency(bool in_force) {
   const std::string why = emergency_.reason();
   const Event event = stop_event(in_force, why, utc_now());
   record_stop(*store_, in_force, event, {{}, [this, event](const Result<std::uint64_t>& kept) {
-                                           if (!kept && alerts_) alerts_->tell(event);
+                                           if (!kept) tell(event);
                                          }});
   if (!in_force) return spdlog::warn("the emergency stop is over");
   spdlog::error("emergency stop in force{}: nothing is forwarded until `sluice resume`",

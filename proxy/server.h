@@ -44,6 +44,7 @@ class Server {
   Result<bool> open_tls();
   Result<bool> open_alerts(UtcTime started);
   void on_emergency(bool in_force);
+  void tell(const Event& event);  // what the store could not hold
   Result<bool> prepare_admin();
   void start_admin();
   Result<std::vector<Listening>> listen(unsigned workers) const;

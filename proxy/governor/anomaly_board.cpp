@@ -10,8 +10,8 @@
 
 namespace sluice {
 
-AnomalyBoard::AnomalyBoard(Store& store, const AnomalyRules& rules)
-    : store_(store), rules_(rules), process_(random_hex(8)) {}
+AnomalyBoard::AnomalyBoard(Store& store, const AnomalyRules& rules, OnLost on_lost)
+    : store_(store), rules_(rules), on_lost_(std::move(on_lost)), process_(random_hex(8)) {}
 
 void AnomalyBoard::tell(const NotedAnomaly& noted, UtcTime now) {
   if (noted.ended) {
@@ -19,7 +19,7 @@ void AnomalyBoard::tell(const NotedAnomaly& noted, UtcTime now) {
   } else {
     spdlog::warn("{}", noted.sentence);
   }
-  store_.append({now, EventKind::anomaly, noted.key, noted.sentence}, {});
+  append_or(store_, {now, EventKind::anomaly, noted.key, noted.sentence}, on_lost_);
 }
 
 void AnomalyBoard::report(const std::shared_ptr<Gate>& gate, std::string_view key,

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "policy/anomaly.h"
+#include "proxy/lost_event.h"
 #include "store/anomaly_record.h"
 #include "store/store.h"
 
@@ -27,7 +28,7 @@ class AnomalyBoard {
   static constexpr std::size_t kMostListed = 500;  // that go on, at once
   static constexpr std::size_t kMostEnded = 100;
 
-  AnomalyBoard(Store& store, const AnomalyRules& rules);
+  AnomalyBoard(Store& store, const AnomalyRules& rules, OnLost on_lost = {});
 
   void report(const std::shared_ptr<Gate>& gate, std::string_view key, const AnomalyNews& news,
               const ClockPair& now);
@@ -51,6 +52,7 @@ class AnomalyBoard {
 
   Store& store_;
   const AnomalyRules& rules_;
+  const OnLost on_lost_;
   const std::string process_;  // names its record
   std::array<std::atomic<std::uint64_t>, kAnomalyKinds> begun_{};
   std::atomic<std::size_t> count_{0};  // of going_on_

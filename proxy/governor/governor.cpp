@@ -55,7 +55,7 @@ Governor::Governor(Store& store, std::shared_ptr<const Rulebook> rules, Options 
                     if (const auto gate = gates_.find(key)) wake_at(gate, monotonic_now());
                   }),
       watch_(options_.anomaly, options_.anomaly_zone, clock_now()),
-      board_(store, watch_.rules()),
+      board_(store, watch_.rules(), options_.on_lost),
       gates_(&allowances_, options_.anomaly.enabled ? &watch_ : nullptr),
       sweep_(store),
       agenda_(
@@ -301,9 +301,10 @@ void Governor::record(const Gate& gate, const HostState& state, bool shut) {
   const std::string text = sentence(gate.key(), state, now.mono, now.utc);
   spdlog::info("{}", text);
   if (state.phase == Phase::open) tally_.tripped();
-  store_.append({now.utc, EventKind::transition, gate.key(), text,
-                 shut ? EventMark::begins : EventMark::none},
-                {});
+  append_or(store_,
+            {now.utc, EventKind::transition, gate.key(), text,
+             shut ? EventMark::begins : EventMark::none},
+            options_.on_lost);
 }
 
 void Governor::save(const std::shared_ptr<Gate>& gate, const HostState& state) {

@@ -17,6 +17,7 @@
 #include "proxy/governor/gate_table.h"
 #include "proxy/governor/rulebook.h"
 #include "proxy/job_table.h"
+#include "proxy/lost_event.h"
 #include "proxy/tally.h"
 #include "store/store.h"
 #include "store/sweep.h"
@@ -32,6 +33,7 @@ class Governor {
     Zone anomaly_zone{};  // of its off_hours
     BudgetConfig budget{};
     Zone zone{};  // of the budget's days
+    OnLost on_lost{};
   };
 
   Governor(Store& store, std::shared_ptr<const Rulebook> rules, Options options);

@@ -2,15 +2,18 @@
 
 import json
 import os
+import re
+import resource
 import shutil
 import subprocess
 import tempfile
 import time
 
 from harness.case import ProxyCase
-from harness.message import response_bytes
+from harness.message import read_response, request_bytes, response_bytes
 from harness.origin import replying
-from harness.proxy import binary
+from harness.proxy import binary, free_port
+from harness.stream import connect
 from harness.tls import TestAuthority, server_context
 
 SOON = 30.0  # what is promised while the receiver can be reached
@@ -235,6 +238,124 @@ class Webhook(AlertCase):
         self.assertTrue(receiver.wait(lambda: receiver.bodies), proxy.log())
         self.assertEqual((receiver.bodies[0]["sluice"]["kind"], receiver.bodies[0]["sluice"]["key"]), ("slow-open", key))
         self.assertIn("shut for", receiver.bodies[0]["text"])
+
+
+class Kinds(AlertCase):
+    """Everything that is told, each received over HTTPS."""
+
+    def received(self, receiver, kind, proxy, count=1):
+        """What came of that kind, alone or among several."""
+        def found():
+            out = []
+            for body in list(receiver.bodies):
+                fields = body["sluice"]
+                out += [alert for alert in fields.get("alerts", [fields]) if alert["kind"] == kind]
+            return out if len(out) >= count else None
+
+        alerts = receiver.wait(found)
+        self.assertTrue(alerts, "no %s among %s\n%s" % (kind, receiver.bodies, proxy.log()))
+        return alerts
+
+    def test_the_marks_of_the_budget(self):
+        receiver, origin = self.receiver(), self.origin()
+        proxy = self.run_with(receiver, "budget.daily=1.0", policy=ENFORCE + "[cost]\nper_request = 0.1\n")
+        answers = [self.fetch(origin.url("/%d" % i), proxy=proxy).status for i in range(10)]
+        self.assertEqual(answers, [200] * 8 + [429] * 2)
+        half, stop = self.received(receiver, "budget", proxy, 2)
+        self.assertRegex(half["sentence"], r"^the daily budget of 1\.00 USD is used to \d\d %$")
+        self.assertEqual(stop["sentence"], "the daily budget of 1.00 USD is used up to its stop mark of 80 %")
+
+    def test_an_anomaly(self):
+        receiver, origin = self.receiver(), self.origin()
+        proxy = self.run_with(receiver)
+        for _ in range(5):
+            self.assertEqual(self.fetch(origin.url("/again"), proxy=proxy).status, 200)
+        alert, = self.received(receiver, "anomaly", proxy)
+        self.assertEqual(alert["key"], origin.authority)
+        self.assertIn("is asked for one URL over and over", alert["sentence"])
+
+    def test_an_unattended_night_run(self):
+        receiver, origin = self.receiver(), self.origin()
+        hour = time.gmtime().tm_hour
+        proxy = self.run_with(receiver, 'anomaly.off_hours.hours=["%02d:00-%02d:00"]' % ((hour + 2) % 24, (hour + 3) % 24))
+        for number in range(30):
+            self.assertEqual(self.fetch(origin.url("/%d" % number), proxy=proxy).status, 200)
+        alert, = self.received(receiver, "anomaly", proxy)
+        self.assertIn("see whether somebody watches this run", alert["sentence"])
+
+    def test_the_emergency_stop_and_its_end(self):
+        receiver = self.receiver()
+        proxy = self.run_with(receiver)
+        subprocess.run([binary(), "stop", "--reason", "runs wild", "--state-dir", proxy.state], check=True, timeout=20,
+                       capture_output=True, env={"HOME": proxy.directory, "XDG_CONFIG_HOME": proxy.directory})
+        alert, = self.received(receiver, "stop", proxy)
+        self.assertIn("runs wild", alert["sentence"])
+        os.unlink(self.stop_file(proxy))
+        self.received(receiver, "resume", proxy)
+
+    def test_a_store_that_fails_what_happens_meanwhile_and_that_it_works_again(self):
+        receiver = self.receiver()
+        proxy = self.run_with(receiver, 'store.on_failure="local"')
+        soft, hard = resource.prlimit(proxy.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(proxy.pid, resource.RLIMIT_FSIZE, (0, hard))  # no file may grow: as a full disk
+        key = self.trip(proxy)
+        self.received(receiver, "store", proxy)
+        trip, = self.received(receiver, "breaker-open", proxy)
+        self.assertEqual(trip["key"], key)
+        self.assertIn("429 Too Many Requests", trip["sentence"])
+        resource.prlimit(proxy.pid, resource.RLIMIT_FSIZE, (soft, hard))
+        again, = self.received(receiver, "store-recovered", proxy)
+        self.assertIn("the store works again, after ", again["sentence"])
+        self.assertEqual(len(self.received(receiver, "breaker-open", proxy)), 1)
+
+    def test_a_damaged_store_once(self):
+        receiver = self.receiver()
+        first = self.run_with(receiver)
+        self.assertIsNone(first.stop())
+        with open(os.path.join(first.state, "data.mdb"), "r+b") as file:
+            file.write(b"\0" * 16384)
+        proxy = self.run_with(receiver, state=first.state)
+        alert, = self.received(receiver, "store", proxy)
+        self.assertRegex(alert["sentence"], "^the store .* was damaged: it was set aside as ")
+        self.assertEqual(alert["count"], 1)
+        self.assertEqual(self.events(proxy).count("was damaged"), 1)
+
+    def test_one_on_demand_and_the_numbers_about_all(self):
+        receiver, port = self.receiver(), free_port()
+        proxy = self.run_with(receiver, 'alerts.repeat="1s"', 'alerts.give_up="3s"', admin="127.0.0.1:%d" % port)
+
+        def ask(method, path):
+            with open(os.path.join(proxy.state, "admin.token")) as file:
+                key = "Authorization: Bearer " + file.read().strip()
+            stream = connect(("127.0.0.1", port))
+            self.addCleanup(stream.close)
+            stream.send(request_bytes(method, path, ["Host: 127.0.0.1:%d" % port, key]))
+            return read_response(stream)
+
+        def number(name):
+            return int(re.search(r"(?m)^%s (\d+)$" % name, ask("GET", "/metrics").body.decode())[1])
+
+        done = ask("POST", "/api/alerts/test")
+        self.assertEqual((done.status, json.loads(done.body)), (200, {"done": "a test alert is on its way"}))
+        alert, = self.received(receiver, "test", proxy)
+        self.assertEqual(alert["sentence"], "a test alert, asked for by an operator")
+        self.assertTrue(receiver.wait(lambda: number("sluice_alerts_sent_total") == 1))
+        self.assertEqual(number("sluice_alert_failures_total"), 0)
+        receiver.answer = FAILED
+        self.trip(proxy)
+        self.assertTrue(receiver.wait(lambda: number("sluice_alerts_waiting") == 1))
+        self.assertTrue(receiver.wait(lambda: number("sluice_alert_failures_total") >= 1))
+        self.assertTrue(receiver.wait(lambda: number("sluice_alerts_dropped_total") == 1))
+        self.assertTrue(receiver.wait(lambda: number("sluice_alerts_waiting") == 0))
+        self.assertEqual(number("sluice_alerts_sent_total"), 1)
+
+    def test_nobody_to_tell_on_demand(self):
+        port = free_port()
+        proxy = self.start(policy=ENFORCE, admin="127.0.0.1:%d" % port)
+        done = subprocess.run(["curl", "-sS", "--noproxy", "*", "-X", "POST", "--unix-socket",
+                               os.path.join(proxy.state, "admin.sock"), "http://localhost/api/alerts/test"],
+                              capture_output=True, text=True, timeout=20)
+        self.assertIn("neither alerts.webhook nor alerts.command is set", done.stdout, done.stderr)
 
 
 class Restarts(AlertCase):

@@ -118,3 +118,20 @@ TEST_CASE("anomaly board: very many are counted, and not listed") {
   CHECK(all.store.events(0, kMaxPageEntries)->size() == 2 * AnomalyBoard::kMostListed);
   spdlog::set_level(level);
 }
+
+TEST_CASE("anomaly board: what the store cannot hold is told another way") {
+  class FullStore : public MemoryStore {
+   public:
+    void append(const Event&, Completion done) override {
+      complete(done, Error{"the disk is full"});
+    }
+  };
+  FullStore store;
+  const AnomalyRules rules;
+  std::vector<std::string> lost;
+  AnomalyBoard board(store, rules, [&](const Event& event) { lost.push_back(event.text); });
+  const AnomalyNews news{What::began, clock(0s).mono, {.kind = AnomalyKind::thrash}};
+  board.report(nullptr, "a.test", news, clock(0s));
+  REQUIRE(lost.size() == 1);
+  CHECK(lost[0].starts_with("a.test"));
+}
