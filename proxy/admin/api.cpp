@@ -117,6 +117,8 @@ std::optional<AdminReply> AdminApi::order(const AdminRequest& request, Later lat
     if (!key) return admin_error(400, key.error());
     if (about->verb == "open") {
       source_.open(std::move(*key), body->length, std::move(body->reason), done);
+    } else if (!source_.knows(*key)) {
+      return admin_error(404, "nothing is known about " + *key);
     } else {
       source_.close(std::move(*key), done);
     }

@@ -291,6 +291,11 @@ Result<std::vector<std::string>> GovernorSource::stored_keys(const std::string& 
   return out;
 }
 
+bool GovernorSource::knows(const std::string& key) {
+  const auto keys = stored_keys(key);
+  return !keys || !keys->empty();
+}
+
 void GovernorSource::open(std::string key, Duration length, std::string reason, Done done) {
   auto keys = stored_keys(key);
   if (!keys) return done(Error{keys.error()});

@@ -43,6 +43,7 @@ class GovernorSource : public AdminSource {
   Result<std::vector<StoredEvent>> events(std::uint64_t after, std::size_t limit) override;
 
   Result<std::string> order_key(const std::string& named) override;
+  bool knows(const std::string& key) override;
   void open(std::string key, Duration length, std::string reason, Done done) override;
   void close(std::string key, Done done) override;
   void stop(std::string reason, Done done) override;

@@ -154,6 +154,8 @@ class AdminSource {
   // A key as an order names it, in the one spelling that the next two take; or why such an order
   // would not do what it says.
   virtual Result<std::string> order_key(const std::string& named) = 0;
+  // Whether there is anything to close; yes, when nobody can say.
+  virtual bool knows(const std::string& key) = 0;
   // Done when it is durable. A bare host name means every key of that host.
   virtual void open(std::string key, Duration length, std::string reason, Done done) = 0;
   virtual void close(std::string key, Done done) = 0;

@@ -180,6 +180,9 @@ TEST_CASE("admin: orders reach the source and their answer waits for it") {
   CHECK(admin.source.with([](auto& state) { return state.orders; }) ==
         std::vector<std::string>{"open a/b.test 1 min 30 s noise", "close a/b.test", "stop fire",
                                  "resume"});
+  const std::string unknown = admin.ask("POST /api/keys/unknown.test/close");
+  CHECK(status_line(unknown) == "HTTP/1.1 404 Not Found");
+  CHECK(unknown.ends_with("{\"error\":\"nothing is known about unknown.test\"}\n"));
   admin.source.with([](auto& state) { state.failing = "the disk is full"; });
   const std::string refused = admin.ask("POST /api/keys/a.test/close");
   CHECK(status_line(refused) == "HTTP/1.1 503 Service Unavailable");

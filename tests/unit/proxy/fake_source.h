@@ -48,6 +48,7 @@ class FakeSource : public AdminSource {
   Health store_health() override;
   Result<std::vector<StoredEvent>> events(std::uint64_t after, std::size_t limit) override;
   Result<std::string> order_key(const std::string& named) override { return named; }
+  bool knows(const std::string& key) override { return key != "unknown.test"; }
   void open(std::string key, Duration length, std::string reason, Done done) override;
   void close(std::string key, Done done) override;
   void stop(std::string reason, Done done) override;
