@@ -11,7 +11,7 @@ from harness.proxy import binary, free_port
 from harness.stream import connect
 from startup_test import OwnProxies
 
-PRICE = 0.005
+PRICE = 0.01
 POLICY = """
 hosts = ["*"]
 [breaker]
@@ -65,14 +65,15 @@ class AnomalyCase(OwnProxies):
 class Loops(AnomalyCase):
     def test_a_loop_on_one_url_is_shut_out(self):
         admin = ("127.0.0.1", free_port())
-        proxy = self.enforcing('anomaly.action="open"', admin="%s:%d" % admin)
+        proxy = self.enforcing('anomaly.action="open"', "budget.daily=10.0", admin="%s:%d" % admin)
         origin = self.origin()
         url, key = origin.url("/v1/events?token=s3cret"), origin.authority
         statuses = self.statuses(proxy, [url] * LOOP)
         self.assertEqual(statuses[:4], [200] * 4, "nothing is unusual yet")
         self.assertEqual(set(statuses[4:]), {503})
-        self.assertLess(len(origin.requests) * PRICE, 1)
         self.assertEqual(len(origin.requests), 4)
+        report = eventually(lambda: self.spent(proxy, 4))
+        self.assertEqual((report["day"]["limit"], report["day"]["spent"]), (10.0, 4 * PRICE), "less than $1 of $10")
 
         problem = self.assert_problem(self.fetch(origin.url("/else"), proxy=proxy), 503, "breaker-open")
         self.assertIn("one URL over and over, 4 times in 5 min: GET /v1/events?…", problem["detail"])
@@ -94,6 +95,11 @@ class Loops(AnomalyCase):
         metrics = self.admin(proxy, admin, "/metrics").splitlines()
         self.assertIn('sluice_anomalies_total{kind="thrash"} 1', metrics)
         self.assertIn("sluice_anomalies_active 1", metrics)
+
+    def spent(self, proxy, requests):
+        """The cost report of today, once it lists so many requests."""
+        report = json.loads(self.sluice(proxy, "budget", "--json", "--set", "budget.daily=10.0"))
+        return report if report["day"]["requests"] >= requests else None
 
     def admin(self, proxy, address, path):
         with open(os.path.join(proxy.state, "admin.token")) as file:
