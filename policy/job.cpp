@@ -9,31 +9,35 @@ bool restarts(const JobRules& rules, const JobState& state, std::string_view run
   return run.empty() && now - state.last_seen >= rules.restart_after;
 }
 
-JobVerdict verdict(const JobRules& rules, const JobState& state, unsigned in_flight) {
+JobVerdict verdict(const JobRules& rules, const JobState& state, unsigned under_way) {
   if (state.failed) return JobVerdict::has_failed;
   if (rules.max_requests > 0 && state.requests >= rules.max_requests) return JobVerdict::too_many;
-  if (rules.max_concurrency > 0 && in_flight >= rules.max_concurrency) return JobVerdict::too_much;
+  if (rules.max_concurrency > 0 && under_way >= rules.max_concurrency) return JobVerdict::too_much;
   return JobVerdict::go;
 }
 
 }  // namespace
 
-JobVerdict job_ask(const JobRules& rules, JobState& state, std::string_view run, unsigned in_flight,
+JobVerdict job_ask(const JobRules& rules, JobState& state, std::string_view run, JobLoad under_way,
                    Instant now) {
   // What is still in flight belongs to the run that is there.
-  if (restarts(rules, state, run, now) && (in_flight == 0 || run != state.run)) {
+  if (restarts(rules, state, run, now) && (under_way.run == 0 || run != state.run)) {
     state = JobState{};
     state.run = run;
     state.started = now;
   }
   state.last_seen = now;
-  const JobVerdict answer = verdict(rules, state, in_flight);
+  const JobVerdict answer = verdict(rules, state, under_way.job);
   if (answer == JobVerdict::go) {
     ++state.requests;
   } else {
     ++state.refused;
   }
   return answer;
+}
+
+bool job_run_is_past(const JobState& state, Instant latest_start) {
+  return state.last_seen < latest_start;
 }
 
 void job_told(const JobRules& rules, JobState& state, OutcomeKind kind, Instant now) {

@@ -44,9 +44,18 @@ enum class JobVerdict : std::uint8_t {
   has_failed,  // fail_after: until the next run
 };
 
-// Begins a new run where one is due, and asks for one request more. `in_flight`: of this job now.
-JobVerdict job_ask(const JobRules& rules, JobState& state, std::string_view run, unsigned in_flight,
+// What a job has under way.
+struct JobLoad {
+  unsigned run = 0;  // of this run
+  unsigned job = 0;  // of all runs of the job that go on at the same time, this one included
+};
+
+// Begins a new run where one is due, and asks for one request more.
+JobVerdict job_ask(const JobRules& rules, JobState& state, std::string_view run, JobLoad under_way,
                    Instant now);
+
+// Of the latest start of a job's runs: whether this one was over by then.
+bool job_run_is_past(const JobState& state, Instant latest_start);
 
 // How a request of this run went. Neutral and local outcomes say nothing about a job.
 void job_told(const JobRules& rules, JobState& state, OutcomeKind kind, Instant now);

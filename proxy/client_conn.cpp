@@ -16,7 +16,8 @@ constexpr std::string_view kEstablished = "HTTP/1.1 200 Connection established\r
 
 }  // namespace
 
-ClientConn::ClientConn(Worker& worker, OwnedSocket socket, const Address& peer, bool allowed)
+ClientConn::ClientConn(Worker& worker, OwnedSocket socket, const Address& peer, bool allowed,
+                       ExecRunRef run)
     : worker_(worker),
       stream_(worker.base(), std::move(socket), *this),
       deadline_(worker.base(), *this),
@@ -24,6 +25,7 @@ ClientConn::ClientConn(Worker& worker, OwnedSocket socket, const Address& peer, 
       exchange_(worker, *this, stream_),
       peer_(peer),
       allowed_(allowed) {
+  exchange_.start_run(std::move(run));
   set_timeout(worker.timeouts().idle);
 }
 

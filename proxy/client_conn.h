@@ -25,7 +25,9 @@ class ClientConn final : public Stream::Handler,
                          public Exchange::Owner,
                          public Tunnel::Owner {
  public:
-  ClientConn(Worker& worker, OwnedSocket socket, const Address& peer, bool allowed);
+  // `run`: the one of `sluice exec` through whose door it came, if any.
+  ClientConn(Worker& worker, OwnedSocket socket, const Address& peer, bool allowed,
+             ExecRunRef run = nullptr);
   ClientConn(Worker& worker, OwnedSocket socket, Inside place);  // a client of our own
   ~ClientConn();
 

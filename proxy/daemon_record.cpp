@@ -57,7 +57,7 @@ DaemonRecord::~DaemonRecord() {
   if (first_line(path_) == text_) unlink(path_.c_str());
 }
 
-std::optional<std::string> find_daemon(const std::string& state_directory) {
+std::optional<RunningDaemon> find_daemon(const std::string& state_directory) {
   const std::string line = first_line(record_path(state_directory));
   const auto space = line.find(' ');
   if (space == std::string::npos) return std::nullopt;
@@ -65,7 +65,7 @@ std::optional<std::string> find_daemon(const std::string& state_directory) {
   if (pid <= 0 || (kill(static_cast<pid_t>(pid), 0) != 0 && errno == ESRCH)) return std::nullopt;
   const std::string address = line.substr(0, space);
   if (!answers(address)) return std::nullopt;
-  return address;
+  return RunningDaemon{address, static_cast<pid_t>(pid)};
 }
 
 }  // namespace sluice

@@ -2,6 +2,8 @@
 // written when it is ready and removed when it ends. A record whose process is gone says nothing.
 #pragma once
 
+#include <sys/types.h>
+
 #include <optional>
 #include <string>
 
@@ -20,7 +22,12 @@ class DaemonRecord {
   std::string text_;
 };
 
-// The address at which the daemon takes clients; empty: none is running.
-std::optional<std::string> find_daemon(const std::string& state_directory);
+struct RunningDaemon {
+  std::string address;  // at which it takes clients
+  pid_t process;
+};
+
+// None: no daemon is running.
+std::optional<RunningDaemon> find_daemon(const std::string& state_directory);
 
 }  // namespace sluice

@@ -11,7 +11,7 @@
 
 #include "proxy/access_log.h"
 #include "proxy/body_watch.h"
-#include "proxy/exec_token.h"
+#include "proxy/exec_run.h"
 #include "proxy/governor/admission.h"
 #include "proxy/http/rewrite.h"
 #include "proxy/http/target.h"
@@ -88,6 +88,8 @@ class Exchange final : public Stream::Handler, public Asker {
   // one to where CONNECT went.
   SslPtr accept_tls();
   void go_inside(bool secure);
+  // Every request is one of that run, whoever else it says it is.
+  void start_run(ExecRunRef run) { exec_ = std::move(run); }
   // Every request is one to that place, as if in a tunnel to it.
   void start_inside(Inside place) { inside_ = std::make_unique<Inside>(std::move(place)); }
   const std::string& host() const { return target_.host; }
@@ -172,9 +174,9 @@ class Exchange final : public Stream::Handler, public Asker {
 
   // Who asks: read from each request, or from the CONNECT around it.
   std::string job_;
-  std::optional<ExecToken::Shown> exec_;  // it came through `sluice exec`
-  std::unique_ptr<Inside> inside_;        // null: the requests are not in a tunnel
-  std::unique_ptr<Inside> ahead_;         // where an intercepted CONNECT leads
+  ExecRunRef exec_;                 // null: it did not come through `sluice exec`
+  std::unique_ptr<Inside> inside_;  // null: the requests are not in a tunnel
+  std::unique_ptr<Inside> ahead_;   // where an intercepted CONNECT leads
   LeafRef leaf_;
   Mint::Handle minting_;
 

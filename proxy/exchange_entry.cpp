@@ -41,16 +41,17 @@ bool Exchange::find_target(const Head& head) {
   return true;
 }
 
-// The user name of the proxy's URL names a job; the password of `sluice exec` is known here.
+// The user name of the proxy's URL names a job, unless the door it came through says more.
 void Exchange::identify(const Head& head) {
   job_.clear();
-  exec_.reset();
+  if (exec_) {
+    job_ = exec_->job;
+    return;
+  }
   const Field* field = head.find(FieldName::proxy_authorization);
   if (field == nullptr) return;
   const auto who = parse_basic(field->value);
-  if (!who) return;
-  job_ = job_name(who->name);
-  exec_ = worker_.tls().token.read(who->password);
+  if (who) job_ = job_name(who->name);
 }
 
 // In which form the origin is spoken to, and whether we look into a tunnel. False: it cannot be.
@@ -61,7 +62,7 @@ bool Exchange::choose_route() {
   intercept_ = false;
   if (tunnel_) {
     const std::string& mode = worker_.tls_config().intercept;
-    intercept_ = mode != "never" && policy.intercept.value_or(exec_.has_value() || mode == "all");
+    intercept_ = mode != "never" && policy.intercept.value_or(exec_ != nullptr || mode == "all");
     return true;
   }
   if (!inside_ && policy.upgrade && target_.port == kHttpPort) {

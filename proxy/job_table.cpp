@@ -1,6 +1,7 @@
 #include "proxy/job_table.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "policy/units.h"
@@ -10,6 +11,12 @@ namespace sluice {
 namespace {
 
 constexpr std::size_t kMaxRunName = 64;
+
+std::string place_of(std::string_view name, std::string_view run) {
+  std::string place(name);
+  if (!run.empty()) place.append("/").append(run);
+  return place;
+}
 
 Refusal refuse_job(const std::string& name, JobVerdict verdict, const JobRules& rules,
                    const JobState& state) {
@@ -46,20 +53,24 @@ template <class Change>
 void JobTable::Pass::change(Change apply) {
   if (shard_ == nullptr) return;
   const std::lock_guard guard(shard_->mutex);
-  apply(shard_->jobs.at(name_));  // one with a pass in somebody's hands is never dropped
+  apply(shard_->jobs.at(place_));  // one with a pass in somebody's hands is never dropped
 }
 
 JobTable::Pass& JobTable::Pass::operator=(Pass&& other) noexcept {
   if (this != &other) {
     leave();
     shard_ = std::exchange(other.shard_, nullptr);
-    name_ = std::move(other.name_);
+    place_ = std::move(other.place_);
   }
   return *this;
 }
 
 void JobTable::Pass::leave() {
-  change([](Entry& job) { --job.in_flight; });
+  change([this](Entry& job) {
+    --job.in_flight;
+    const auto all = shard_->under_way.find(job.name);
+    if (--all->second == 0) shard_->under_way.erase(all);
+  });
   shard_ = nullptr;
 }
 
@@ -98,9 +109,10 @@ const JobRules& JobTable::rules_of(const std::string& name) const {
   return found == settings_.named.end() ? settings_.every : found->second;
 }
 
-// With the shard's lock held. `name` becomes the one it is counted under.
-JobTable::Entry& JobTable::find_or_make(Shard& shard, std::string& name, const ClockPair& now) {
-  if (const auto found = shard.jobs.find(name); found != shard.jobs.end()) return found->second;
+// With the shard's lock held. `place` becomes the one at which it is counted.
+JobTable::Entry& JobTable::find_or_make(Shard& shard, const JobClaim& claim, std::string& place,
+                                        const ClockPair& now) {
+  if (const auto found = shard.jobs.find(place); found != shard.jobs.end()) return found->second;
   if (shard.jobs.size() >= kMaxJobs / shards_.size()) {
     auto oldest = shard.jobs.end();
     for (auto job = shard.jobs.begin(); job != shard.jobs.end(); ++job) {
@@ -110,73 +122,91 @@ JobTable::Entry& JobTable::find_or_make(Shard& shard, std::string& name, const C
         oldest = job;
     }
     if (oldest == shard.jobs.end()) {
-      name = kOthers;
+      place = kOthers;
     } else {
       shard.jobs.erase(oldest);
     }
   }
-  const auto [job, made] = shard.jobs.try_emplace(name);
+  const auto [job, made] = shard.jobs.try_emplace(place);
   if (!made) return job->second;
-  job->second.rules = rules_of(name);
-  if (store_ != nullptr) {
-    if (auto stored = load_job(*store_, name, now); stored && *stored) {
-      job->second.state = job->second.written = **stored;
-    }
-  }
+  const bool alone = place != kOthers;
+  job->second.name = alone ? claim.name : kOthers;
+  if (store_ == nullptr) return job->second;
+  const auto stored =
+      load_job(*store_, job->second.name, alone ? claim.run : std::string_view(), now);
+  if (stored && *stored) job->second.state = job->second.written = **stored;
   return job->second;
 }
 
 JobTable::Entrance JobTable::enter(const JobClaim& claim, const ClockPair& now) {
   if (claim.name.empty()) return {};
-  std::string name(claim.name);
-  Shard& shard = shard_of(name);
+  const JobClaim bounded{claim.name, claim.run.substr(0, kMaxRunName), claim.max_requests};
+  Shard& shard = shard_of(claim.name);
+  std::string place = place_of(bounded.name, bounded.run);
   const std::lock_guard guard(shard.mutex);
-  Entry& job = find_or_make(shard, name, now);
-  job.rules = rules_of(name);
+  Entry& job = find_or_make(shard, bounded, place, now);
+  job.rules = rules_of(job.name);
   if (claim.max_requests > 0) {
     job.rules.max_requests = job.rules.max_requests == 0
                                  ? claim.max_requests
                                  : std::min(job.rules.max_requests, claim.max_requests);
   }
+  const auto all = shard.under_way.find(job.name);
+  const unsigned under_way = all == shard.under_way.end() ? 0 : all->second;
   const Instant started = job.state.started;
-  const JobVerdict verdict =
-      job_ask(job.rules, job.state, claim.run.substr(0, kMaxRunName), job.in_flight, now.mono);
+  const JobVerdict verdict = job_ask(job.rules, job.state, place == kOthers ? "" : bounded.run,
+                                     {job.in_flight, under_way}, now.mono);
   if (job.state.started != started) job.written = JobState{};
   if (verdict != JobVerdict::go) {
-    return {{}, refuse_job(name, verdict, job.rules, job.state)};
+    return {{}, refuse_job(job.name, verdict, job.rules, job.state)};
   }
   ++job.in_flight;
-  return {Pass(shard, std::move(name)), std::nullopt};
+  ++shard.under_way[job.name];
+  return {Pass(shard, std::move(place)), std::nullopt};
+}
+
+JobState JobTable::state_of(const std::string& name, const std::string& run, const ClockPair& now) {
+  Shard& shard = shard_of(name);
+  {
+    const std::lock_guard guard(shard.mutex);
+    const auto job = shard.jobs.find(place_of(name, run));
+    if (job != shard.jobs.end()) return job->second.state;
+  }
+  if (store_ == nullptr) return {};
+  const auto stored = load_job(*store_, name, run, now);
+  return stored && *stored ? **stored : JobState{};
 }
 
 void JobTable::flush(const ClockPair& now) {
   if (store_ == nullptr) return;
+  struct Changed {
+    std::string place, name;
+    JobState before, after;
+  };
   for (Shard& shard : shards_) {
-    std::vector<JobRow> changed;
-    std::vector<JobState> before;
+    std::vector<Changed> changed;
     {
       const std::lock_guard guard(shard.mutex);
-      for (auto& [name, job] : shard.jobs) {
+      for (auto& [place, job] : shard.jobs) {
         if (job.state == job.written) continue;
-        before.push_back(std::exchange(job.written, job.state));
-        changed.push_back({name, {}, job.state, 0});
+        changed.push_back({place, job.name, std::exchange(job.written, job.state), job.state});
       }
     }
-    for (std::size_t i = 0; i < changed.size(); ++i) {
-      take_in(shard, changed[i].name, before[i], now);
-      add_job(*store_, changed[i].name, before[i], changed[i].state, now, {});
+    for (const Changed& job : changed) {
+      take_in(shard, job.place, job.name, job.before, now);
+      add_job(*store_, job.name, job.before, job.after, now, {});
     }
   }
 }
 
 // What other processes have counted for the run since we last looked.
-void JobTable::take_in(Shard& shard, const std::string& name, const JobState& before,
-                       const ClockPair& now) {
-  const auto stored = load_job(*store_, name, now);
+void JobTable::take_in(Shard& shard, const std::string& place, const std::string& name,
+                       const JobState& before, const ClockPair& now) {
+  const auto stored = load_job(*store_, name, before.run, now);
   if (!stored || !*stored || before.started == Instant{} || (*stored)->run != before.run) return;
   if ((*stored)->requests <= before.requests && !(*stored)->failed) return;
   const std::lock_guard guard(shard.mutex);
-  const auto job = shard.jobs.find(name);
+  const auto job = shard.jobs.find(place);
   if (job == shard.jobs.end() || job->second.state.started != before.started) return;
   const std::uint64_t others = (*stored)->requests - std::min((*stored)->requests, before.requests);
   job->second.state.requests += others;
@@ -186,14 +216,21 @@ void JobTable::take_in(Shard& shard, const std::string& name, const JobState& be
 
 std::vector<JobRow> JobTable::rows() {
   std::vector<JobRow> rows;
+  std::unordered_map<std::string, Instant> latest;
   for (Shard& shard : shards_) {
     const std::lock_guard guard(shard.mutex);
-    for (const auto& [name, job] : shard.jobs) {
-      rows.push_back({name, job.rules, job.state, job.in_flight});
+    for (const auto& [place, job] : shard.jobs) {
+      rows.push_back({job.name, job.rules, job.state, job.in_flight});
+      Instant& started = latest[job.name];
+      started = std::max(started, job.state.started);
     }
   }
-  std::sort(rows.begin(), rows.end(),
-            [](const JobRow& a, const JobRow& b) { return a.name < b.name; });
+  std::erase_if(rows, [&](const JobRow& row) {
+    return row.in_flight == 0 && job_run_is_past(row.state, latest[row.name]);
+  });
+  std::sort(rows.begin(), rows.end(), [](const JobRow& a, const JobRow& b) {
+    return std::tie(a.name, a.state.started) < std::tie(b.name, b.state.started);
+  });
   return rows;
 }
 

@@ -1,6 +1,6 @@
-// The jobs that this process serves: each with its caps and counts. Any thread; a lock is held for
-// the time it takes to count. Bounded: of too many names, those that were silent the longest make
-// room, and what finds none is counted together under one name.
+// The jobs that this process serves, and the runs of each: every run with its caps and counts. Any
+// thread; a lock is held for the time it takes to count. Bounded: of too many names, those that
+// were silent the longest make room, and what finds none is counted together under one name.
 #pragma once
 
 #include <array>
@@ -27,7 +27,7 @@ struct JobClaim {
   std::uint64_t max_requests = 0;  // of its own will; the smaller one holds. 0: none
 };
 
-struct JobRow {
+struct JobRow {  // of one run
   std::string name;
   JobRules rules;
   JobState state;
@@ -36,15 +36,17 @@ struct JobRow {
 
 class JobTable {
  private:
-  struct Entry {
+  struct Entry {  // one run of a job
+    std::string name;
     JobRules rules;
     JobState state;
     JobState written;  // as far as the store knows
     unsigned in_flight = 0;
   };
   struct Shard {
-    std::mutex mutex;
-    std::unordered_map<std::string, Entry> jobs;  // guarded by the mutex
+    std::mutex mutex;                                     // guards what follows
+    std::unordered_map<std::string, Entry> jobs;          // by their places
+    std::unordered_map<std::string, unsigned> under_way;  // requests by job, of all its runs
   };
 
  public:
@@ -56,7 +58,7 @@ class JobTable {
    public:
     Pass() = default;
     Pass(Pass&& other) noexcept
-        : shard_(std::exchange(other.shard_, nullptr)), name_(std::move(other.name_)) {}
+        : shard_(std::exchange(other.shard_, nullptr)), place_(std::move(other.place_)) {}
     Pass& operator=(Pass&& other) noexcept;
     ~Pass() { leave(); }
 
@@ -67,13 +69,13 @@ class JobTable {
 
    private:
     friend class JobTable;
-    Pass(Shard& shard, std::string name) : shard_(&shard), name_(std::move(name)) {}
+    Pass(Shard& shard, std::string place) : shard_(&shard), place_(std::move(place)) {}
     void leave();
     template <class Change>
     void change(Change apply);
 
     Shard* shard_ = nullptr;  // null: of no job
-    std::string name_;
+    std::string place_;
   };
   struct Entrance {
     Pass pass{};
@@ -87,13 +89,18 @@ class JobTable {
   // About once a second: writes down what has changed, and takes in what other processes on the
   // store have counted.
   void flush(const ClockPair& now);
-  std::vector<JobRow> rows();  // in order of their names
+  // In order of their names; of a job, the runs that go on at the same time as its latest one.
+  std::vector<JobRow> rows();
+  // Of one run, for when it is over.
+  JobState state_of(const std::string& name, const std::string& run, const ClockPair& now);
 
  private:
   Shard& shard_of(std::string_view name);
-  Entry& find_or_make(Shard& shard, std::string& name, const ClockPair& now);
+  Entry& find_or_make(Shard& shard, const JobClaim& claim, std::string& place,
+                      const ClockPair& now);
   const JobRules& rules_of(const std::string& name) const;
-  void take_in(Shard& shard, const std::string& name, const JobState& before, const ClockPair& now);
+  void take_in(Shard& shard, const std::string& place, const std::string& name,
+               const JobState& before, const ClockPair& now);
 
   Store* store_;
   const JobsConfig settings_;

@@ -89,6 +89,7 @@ Result<bool> Server::prepare() {
                            addresses_.front().text()});
   for (auto& mine : sockets)
     workers_.push_back(std::make_unique<Worker>(*shared_, std::move(mine)));
+  open_door();
   return true;
 }
 
@@ -125,13 +126,38 @@ Result<bool> Server::open_alerts(UtcTime started) {
 }
 
 Result<bool> Server::open_tls() {
-  auto token = ExecToken::load_or_make(loaded_.state_dir);
-  if (!token) return Error{token.error()};
-  tls_ = std::make_unique<Interception>(config_.tls, loaded_.state_dir, std::move(*token));
+  tls_ = std::make_unique<Interception>(config_.tls, loaded_.state_dir);
   if (config_.tls.extra_ca.empty()) return true;
   const auto context = tls_->origins.context({}, monotonic_now());
   if (!context) return Error{"tls." + context.error()};
   return true;
+}
+
+// Without it everything works but `sluice exec`, which then says so.
+void Server::open_door() {
+  auto door = Doorkeeper::make(loaded_.state_dir);
+  if (!door) return spdlog::warn("`sluice exec` cannot use this proxy: {}", door.error());
+  door_ = std::move(*door);
+}
+
+void Server::start_door() {
+  if (!door_) return;
+  Doorkeeper::House house;
+  house.welcome = [this, next = std::size_t{0}](OwnedSocket client, ExecRunRef run) mutable {
+    workers_[next++ % workers_.size()]->take_in(std::move(client), std::move(run));
+  };
+  house.when_settled = [this](const std::function<void()>& task) {
+    auto left = std::make_shared<std::atomic<std::size_t>>(workers_.size());
+    for (const auto& worker : workers_) {
+      worker->post([left, task] {
+        if (--*left == 0) task();
+      });
+    }
+  };
+  house.count = [this](const ExecRun& run) {
+    return governor_->jobs().state_of(run.job, run.run, clock_now());
+  };
+  door_->start(std::move(house));
 }
 
 Result<bool> Server::prepare_admin() {
@@ -213,10 +239,12 @@ void Server::run() {
   }
   if (alerts_) alerts_->start();
   start_admin();
+  start_door();
   service_manager::ready(ready_line());
   steer(pulse);
   record_.reset();
   drain(pulse);
+  door_.reset();
   for (const auto& worker : workers_) worker->stop();
   for (const auto& worker : workers_) worker->join();
   emergency_.leave();

@@ -15,6 +15,7 @@
 #include "proxy/alerts/alerts.h"
 #include "proxy/config_reader.h"
 #include "proxy/daemon_record.h"
+#include "proxy/door/doorkeeper.h"
 #include "proxy/governor/governor.h"
 #include "proxy/net/listener.h"
 #include "proxy/policy_watch.h"
@@ -42,6 +43,8 @@ class Server {
   Result<bool> prepare();
   Result<bool> open_memory();
   Result<bool> open_tls();
+  void open_door();
+  void start_door();
   Result<bool> open_alerts(UtcTime started);
   void on_emergency(bool in_force);
   void tell(const Event& event);  // what the store could not hold
@@ -69,6 +72,7 @@ class Server {
   RobotsDesk robots_;
   std::unique_ptr<Shared> shared_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::unique_ptr<Doorkeeper> door_;  // null: it could not be opened
   std::atomic<bool> draining_{false};
   std::unique_ptr<GovernorSource> source_;
   std::unique_ptr<AdminServer> admin_;  // null: off. Asks the source, so it goes first

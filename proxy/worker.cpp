@@ -130,7 +130,8 @@ void Worker::accept(Listener& listener) {
     const int fd = accept4(listener.socket.get(), reinterpret_cast<sockaddr*>(&from), &size,
                            SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
-      welcome(OwnedSocket(fd), Address::from_sockaddr(reinterpret_cast<sockaddr*>(&from), size));
+      const Address peer = Address::from_sockaddr(reinterpret_cast<sockaddr*>(&from), size);
+      welcome(OwnedSocket(fd), peer, shared_.access.client_allowed(peer), nullptr);
       continue;
     }
     if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -146,7 +147,22 @@ void Worker::accept(Listener& listener) {
   }
 }
 
-void Worker::welcome(OwnedSocket socket, const Address& peer) {
+// Whoever may open the door may use the proxy.
+void Worker::take_in(OwnedSocket socket, ExecRunRef run) {
+  // What waits to be run must be copyable.
+  auto held = std::make_shared<OwnedSocket>(std::move(socket));
+  post([this, held, run = std::move(run)] {
+    sockaddr_storage from;
+    socklen_t size = sizeof from;
+    if (draining_ || getpeername(held->get(), reinterpret_cast<sockaddr*>(&from), &size) != 0) {
+      return;
+    }
+    welcome(std::move(*held), Address::from_sockaddr(reinterpret_cast<sockaddr*>(&from), size),
+            true, run);
+  });
+}
+
+void Worker::welcome(OwnedSocket socket, const Address& peer, bool allowed, ExecRunRef run) {
   if (shared_.clients.fetch_add(1) >= shared_.config.proxy.max_clients) {
     shared_.clients.fetch_sub(1);
     const Refusal refusal{503,
@@ -162,8 +178,7 @@ void Worker::welcome(OwnedSocket socket, const Address& peer) {
     shutdown(socket.get(), SHUT_WR);
     return;
   }
-  ClientConn& conn =
-      clients_.emplace_back(*this, std::move(socket), peer, shared_.access.client_allowed(peer));
+  ClientConn& conn = clients_.emplace_back(*this, std::move(socket), peer, allowed, std::move(run));
   conn.self = std::prev(clients_.end());
 }
 

@@ -60,7 +60,9 @@ class Worker final : public Mailbox {
   void start();                     // its thread
   void stop_accepting_and_drain();  // any thread
   void cut_everything();            // any thread: an emergency stop came into force
-  void stop();                      // any thread: ends the loop with whatever is under way
+  // Any thread: a client that came through the door of a run of `sluice exec`.
+  void take_in(OwnedSocket socket, ExecRunRef run);
+  void stop();  // any thread: ends the loop with whatever is under way
   void join();
   bool idle() const { return idle_.load(); }  // any thread: drained
 
@@ -109,7 +111,7 @@ class Worker final : public Mailbox {
 
   void run();
   void accept(Listener& listener);
-  void welcome(OwnedSocket socket, const Address& peer);
+  void welcome(OwnedSocket socket, const Address& peer, bool allowed, ExecRunRef run);
   void pause_accepting();
   void resume_accepting();
   void begin_drain();

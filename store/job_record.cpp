@@ -13,7 +13,12 @@ constexpr char kJobLetter = 'J';
 constexpr std::uint8_t kJobVersion = 2;  // 2 added `held`
 constexpr std::size_t kMaxRun = 64;
 
-std::string job_key(std::string_view name) { return std::string(kJobPrefix).append(name); }
+// Neither holds a slash.
+std::string job_key(std::string_view name, std::string_view run) {
+  std::string key = std::string(kJobPrefix).append(name);
+  if (!run.empty()) key.append("/").append(run.substr(0, kMaxRun));
+  return key;
+}
 
 // Nothing is decided by a job's times but a restart after silence: the wall clock will do.
 std::int64_t to_utc(Instant moment, const ClockPair& now) {
@@ -86,7 +91,7 @@ bool same_run(const JobState& stored, const JobState& state) {
 void add_job(Store& store, std::string_view name, const JobState& before, const JobState& after,
              const ClockPair& now, Completion done) {
   store.update(
-      job_key(name),
+      job_key(name, after.run),
       [before, after, now](std::optional<std::string_view> current) {
         const auto stored = current ? decode(*current, now) : Result<JobState>(Error{});
         if (!stored || !same_run(*stored, after)) {
@@ -97,9 +102,9 @@ void add_job(Store& store, std::string_view name, const JobState& before, const 
       std::move(done));
 }
 
-Result<std::optional<JobState>> load_job(Store& store, std::string_view name,
+Result<std::optional<JobState>> load_job(Store& store, std::string_view name, std::string_view run,
                                          const ClockPair& now) {
-  const auto read = store.get(job_key(name));
+  const auto read = store.get(job_key(name, run));
   if (!read) return Error{read.error()};
   if (!read->value) return std::optional<JobState>();
   auto state = decode(*read->value, now);
@@ -109,13 +114,14 @@ Result<std::optional<JobState>> load_job(Store& store, std::string_view name,
 
 Result<JobPage> list_jobs(Store& store, std::string_view after, std::size_t limit,
                           const ClockPair& now) {
-  const auto page = store.scan(kJobPrefix, after.empty() ? "" : job_key(after), limit);
+  const auto page = store.scan(kJobPrefix, after.empty() ? "" : job_key(after, {}), limit);
   if (!page) return Error{page.error()};
   JobPage out;
   out.more = page->more;
   for (const Entry& entry : page->entries) {
     auto state = decode(entry.value, now);
-    out.jobs.push_back({entry.key.substr(kJobPrefix.size()),
+    const std::string place = entry.key.substr(kJobPrefix.size());
+    out.jobs.push_back({place.substr(0, place.find('/')), place,
                         state ? std::optional<JobState>(std::move(*state)) : std::nullopt});
   }
   return out;

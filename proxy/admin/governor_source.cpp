@@ -194,6 +194,10 @@ std::vector<Job> GovernorSource::jobs() {
     job.failures_in_a_row = row.state.failures_in_a_row;
     job.failed = row.state.failed;
     job.spent = in_money(row.state.cost);
+    job.run = std::move(row.state.run);
+    job.refused = row.state.refused;
+    job.held = row.state.held;
+    job.waited = row.state.waited;
   }
   return jobs;
 }

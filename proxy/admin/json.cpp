@@ -108,14 +108,12 @@ Json anomaly_json(const Anomaly& anomaly) {
 }
 
 Json job_json(const Job& job) {
-  return {{"name", job.name},
-          {"requests", job.requests},
-          {"max_requests", job.max_requests},
-          {"in_flight", job.in_flight},
-          {"max_concurrency", job.max_concurrency},
-          {"failures", job.failures},
-          {"failures_in_a_row", job.failures_in_a_row},
-          {"failed", job.failed},
+  return {{"name", job.name},           {"run", job.run},
+          {"requests", job.requests},   {"max_requests", job.max_requests},
+          {"in_flight", job.in_flight}, {"max_concurrency", job.max_concurrency},
+          {"failures", job.failures},   {"failures_in_a_row", job.failures_in_a_row},
+          {"failed", job.failed},       {"refused", job.refused},
+          {"held", job.held},           {"waited_ms", milliseconds(job.waited)},
           {"spent", job.spent}};
 }
 

@@ -155,13 +155,22 @@ void write_budget(Text& text, const MetricsInput& in) {
 
 void write_jobs(Text& text, const MetricsInput& in) {
   if (in.jobs.empty()) return;
-  const std::size_t count = std::min(in.jobs.size(), Metrics::kJobs);
+  // A series has a name once: runs of a job that go on at the same time are one here.
+  std::vector<Job> jobs;
+  for (const Job& job : in.jobs) {
+    if (!jobs.empty() && jobs.back().name == job.name) {
+      jobs.back().requests += job.requests;
+      jobs.back().failed |= job.failed;
+    } else if (jobs.size() < Metrics::kJobs) {
+      jobs.push_back(job);
+    } else {
+      break;
+    }
+  }
   text.about("sluice_job_requests_total", "counter", "Requests of a job.");
-  for (std::size_t i = 0; i < count; ++i)
-    text.value({{"job", in.jobs[i].name}}, in.jobs[i].requests);
+  for (const Job& job : jobs) text.value({{"job", job.name}}, job.requests);
   text.about("sluice_job_failed", "gauge", "1 for a job that is refused until it restarts.");
-  for (std::size_t i = 0; i < count; ++i)
-    text.value({{"job", in.jobs[i].name}}, std::uint64_t{in.jobs[i].failed});
+  for (const Job& job : jobs) text.value({{"job", job.name}}, std::uint64_t{job.failed});
 }
 
 void write_gauges(Text& text, const std::vector<const KeyRow*>& rows, UtcTime now) {

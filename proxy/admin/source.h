@@ -116,6 +116,10 @@ struct Job {
   double spent = 0;
   std::uint64_t failures = 0;
   std::uint32_t max_concurrency = 0;  // 0: no limit
+  std::string run{};                  // of `sluice exec`; empty: it does not name its runs
+  std::uint64_t refused = 0;          // by whatever of ours
+  std::uint64_t held = 0;             // that had to wait for their turn
+  Duration waited{};                  // and for how long, in sum
 };
 
 struct PolicyProblem {

@@ -72,10 +72,9 @@ std::string quoted(const std::string& text, Shell shell) {
 
 }  // namespace
 
+// git asks its user for the password of a name that has none.
 std::string ProxyAddress::url() const {
-  std::string out = "http://";
-  if (!user.empty()) out += user + (password.empty() ? "" : ":" + password) + "@";
-  return out + host + ":" + port;
+  return "http://" + (user.empty() ? "" : user + ":sluice@") + host + ":" + port;
 }
 
 Variables client_environment(const ProxyAddress& proxy, const ClientFiles& files,

@@ -14,7 +14,7 @@ namespace sluice {
 struct ProxyAddress {
   std::string host;  // an address, with brackets if it is IPv6
   std::string port;
-  std::string user, password;  // may be empty; without characters that a URL reserves
+  std::string user;  // may be empty; without characters that a URL reserves
 
   std::string url() const;
 };

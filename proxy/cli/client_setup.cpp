@@ -19,7 +19,7 @@ Result<Variables> prepare_clients(const LoadedConfig& loaded, const ProxyAddress
 
 ProxyAddress proxy_address(const std::string& text) {
   const auto colon = text.rfind(':');
-  return {text.substr(0, colon), text.substr(colon + 1), {}, {}};
+  return {text.substr(0, colon), text.substr(colon + 1), {}};
 }
 
 }  // namespace sluice

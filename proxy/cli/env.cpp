@@ -18,7 +18,8 @@ int env(const CommandLine& line, const EnvOptions& options) {
   for (const Diagnostic& problem : loaded.problems) std::cerr << render(problem);
   if (!loaded.problems.empty()) return kExitUsage;
   const auto running = find_daemon(loaded.state_dir);
-  ProxyAddress proxy = proxy_address(running.value_or(loaded.config.proxy.listen.front()));
+  ProxyAddress proxy =
+      proxy_address(running ? running->address : loaded.config.proxy.listen.front());
   proxy.user = job_name(options.job);
   const auto variables = prepare_clients(loaded, proxy, line.environment);
   if (!variables) {

@@ -29,7 +29,6 @@ class Exclusive {
 
   // When due, else nothing. Empty: it is ours still. Else it was lost, and this is who has it.
   std::string renew();
-  Store& store() { return *store_; }
   // How often renew() must be called at least.
   Duration interval() const { return std::min<Duration>(ttl_ / 4, 1s); }
 

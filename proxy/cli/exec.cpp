@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <iostream>
 #include <optional>
-#include <thread>
 
 #include "policy/units.h"
 #include "proxy/cli/child.h"
@@ -14,20 +13,19 @@
 #include "proxy/cli/exclusive.h"
 #include "proxy/cli/exec_summary.h"
 #include "proxy/cli/private_proxy.h"
+#include "proxy/cli/run_door.h"
 #include "proxy/clock.h"
 #include "proxy/daemon_record.h"
-#include "proxy/exec_token.h"
+#include "proxy/door/doorkeeper.h"
 #include "proxy/job_name.h"
 #include "proxy/random_text.h"
-#include "store/open.h"
 
 namespace sluice {
 namespace {
 
 constexpr Duration kTick = 1s;
-constexpr Duration kShortestTtl = 5s;   // what a renewal may take on a busy disk, and some
-constexpr Duration kMercy = 10s;        // between SIGTERM and SIGKILL
-constexpr auto kWrittenAfter = 1500ms;  // a daemon writes its counts down once a second
+constexpr Duration kShortestTtl = 5s;  // what a renewal may take on a busy disk, and some
+constexpr Duration kMercy = 10s;       // between SIGTERM and SIGKILL
 constexpr std::size_t kRunBytes = 8;
 
 struct ExecOptions {
@@ -99,52 +97,62 @@ void warn_about_settings(const ConfigFlags& flags, const std::string& address) {
          "there (--standalone starts one for which they count)\n";
 }
 
-// The last line. Nothing is said where nothing can be known: the command itself went well.
-void summarise(const LoadedConfig& loaded, const std::string& job, const std::string& run_name,
-               Exclusive* exclusive) {
-  std::unique_ptr<Store> own;
-  if (exclusive == nullptr) {  // a process opens a store once
-    auto opened = open_store(loaded.config.store.url, loaded.state_dir, utc_now());
-    if (!opened) return;
-    own = std::move(opened->store);
+// The last line.
+void summarise(const std::string& job, const std::optional<JobState>& state,
+               const std::string& currency) {
+  std::cerr << "sluice: "
+            << (state ? run_summary(job, *state, currency)
+                      : "job " + job + ": its proxy has ended, so what it did cannot be told")
+            << "\n";
+}
+
+// The proxy that the command's clients are led to.
+struct Host {
+  std::unique_ptr<PrivateProxy> own;  // null: the daemon
+  RunDoor::Find find;
+};
+
+Result<Host> find_host(const CommandLine& line, const ExecOptions& options,
+                       const LoadedConfig& loaded) {
+  const std::string& directory = loaded.state_dir;
+  const auto daemon = options.standalone ? std::nullopt : find_daemon(directory);
+  if (daemon) {
+    warn_about_settings(line.flags, daemon->address);
+    return Host{nullptr, [directory]() -> std::optional<std::string> {
+                  const auto now = find_daemon(directory);
+                  if (!now) return std::nullopt;
+                  return door_path(directory, now->process);
+                }};
   }
-  const JobState state = find_run(own ? *own : exclusive->store(), job, run_name);
-  std::cerr << "sluice: " << run_summary(job, state, loaded.config.budget.currency) << "\n";
+  auto started = PrivateProxy::start(line.flags, loaded, line.environment);
+  if (!started) return Error{started.error()};
+  const std::string path = door_path(directory, (*started)->process());
+  return Host{std::move(*started), [path] { return path; }};
 }
 
 // The child's own exit code, or one of ours.
 int run(const CommandLine& line, const ExecOptions& options, const LoadedConfig& loaded,
         const std::string& run_name, Exclusive* exclusive) {
-  const auto token = ExecToken::load_or_make(loaded.state_dir);
-  if (!token) return fail(token.error());
-  std::optional<std::string> address;
-  if (!options.standalone) address = find_daemon(loaded.state_dir);
-  std::unique_ptr<PrivateProxy> own;
-  if (address) {
-    warn_about_settings(line.flags, *address);
-  } else {
-    auto started = PrivateProxy::start(line.flags, loaded, line.environment);
-    if (!started) return fail(started.error(), kExitUnreachable);
-    own = std::move(*started);
-    address = own->address();
-  }
-  ProxyAddress proxy = proxy_address(*address);
-  proxy.user = job_name(options.job.empty() ? default_job(options.command.front()) : options.job);
-  proxy.password = token->password({run_name, options.max_requests});
+  auto host = find_host(line, options, loaded);
+  if (!host) return fail(host.error(), kExitUnreachable);
+  const std::string job =
+      job_name(options.job.empty() ? default_job(options.command.front()) : options.job);
+  auto door = RunDoor::open({job, run_name, options.max_requests}, host->find);
+  if (!door) return fail(door.error(), kExitUnreachable);
+  ProxyAddress proxy = proxy_address((*door)->address().text());
+  proxy.user = job;
   const auto variables = prepare_clients(loaded, proxy, line.environment);
   if (!variables) return fail(variables.error());
   const StartedChild child = start_child(
       {.command = options.command, .environment = merged(line.environment, *variables)});
   if (child.process < 0) return fail(child.error, child.exit_code);
-  Ground ground(options.exclusive, exclusive, own.get());
+  (*door)->start();
+  Ground ground(options.exclusive, exclusive, host->own.get());
   const int code =
       wait_for_child(child.process, ground.interval(), [&] { ground.look(child.process); });
-  if (own) {
-    own->end();
-  } else {
-    std::this_thread::sleep_for(kWrittenAfter);
-  }
-  summarise(loaded, proxy.user, run_name, exclusive);
+  const auto state = (*door)->close();
+  if (host->own) host->own->end();
+  summarise(job, state, loaded.config.budget.currency);
   return ground.lock_lost() ? kExitTryLater : code;
 }
 

@@ -2,8 +2,6 @@
 
 #include "policy/cost.h"
 #include "policy/units.h"
-#include "proxy/clock.h"
-#include "store/job_record.h"
 
 namespace sluice {
 
@@ -13,11 +11,6 @@ std::string run_summary(const std::string& job, const JobState& state,
          (state.requests == 1 ? " request, " : " requests, ") + std::to_string(state.held) +
          " held, " + std::to_string(state.refused) + " refused, waited " +
          format_duration(state.waited) + ", cost " + format_money(state.cost) + " " + currency;
-}
-
-JobState find_run(Store& store, const std::string& job, const std::string& run) {
-  const auto state = load_job(store, job, clock_now());
-  return state && *state && (*state)->run == run ? **state : JobState{};
 }
 
 }  // namespace sluice

@@ -1,6 +1,7 @@
 #include "proxy/cli/job_rows.h"
 
 #include <algorithm>
+#include <map>
 
 #include "policy/cost.h"
 #include "policy/sentence.h"
@@ -27,6 +28,8 @@ std::vector<Cell> row_of(const ListedJob& job, const Config& config, const Clock
           {of_most(state.requests, rules_of(job.name, config.jobs).max_requests)},
           {std::to_string(state.failures)},
           {std::to_string(state.failures_in_a_row)},
+          {std::to_string(state.held)},
+          {state.waited > Duration(0) ? format_duration(state.waited) : "-"},
           {std::to_string(state.refused)},
           {state.cost > 0 ? format_money(state.cost) + " " + config.budget.currency : "-"},
           {format_duration(std::max(now.mono - state.last_seen, Duration(0))) + " ago"}};
@@ -36,8 +39,13 @@ std::vector<Cell> row_of(const ListedJob& job, const Config& config, const Clock
 
 std::string job_table(std::vector<ListedJob> jobs, const Config& config, const Terminal& terminal,
                       const ClockPair& now) {
+  std::map<std::string, Instant> latest;
+  for (const ListedJob& job : jobs) {
+    if (job.state) latest[job.name] = std::max(latest[job.name], job.state->started);
+  }
   std::erase_if(jobs, [&](const ListedJob& job) {
-    return !job.state || now.mono - job.state->last_seen > kShown;
+    return !job.state || now.mono - job.state->last_seen > kShown ||
+           job_run_is_past(*job.state, latest[job.name]);
   });
   if (jobs.empty()) return {};
   std::stable_sort(jobs.begin(), jobs.end(), [](const ListedJob& a, const ListedJob& b) {
@@ -52,6 +60,8 @@ std::string job_table(std::vector<ListedJob> jobs, const Config& config, const T
                        {"REQUESTS", true},
                        {"FAILED", true},
                        {"IN A ROW", true},
+                       {"HELD", true},
+                       {"WAITED", true},
                        {"REFUSED", true},
                        {"SPENT", true},
                        {"LAST HEARD OF", true}},
@@ -72,6 +82,8 @@ nlohmann::json job_json(const ListedJob& job, const JobsConfig& config, const Cl
           {"failures", state.failures},
           {"failures_in_a_row", state.failures_in_a_row},
           {"refused", state.refused},
+          {"held", state.held},
+          {"waited_s", static_cast<double>(state.waited / 1us) / 1e6},
           {"spent", static_cast<double>(state.cost) / 1e6},
           {"last_seen", iso_time(now.utc + (state.last_seen - now.mono))}};
 }

@@ -12,7 +12,8 @@
 
 namespace sluice {
 
-// Those heard of within a day, the latest first; empty: no job was.
+// Those heard of within a day, the latest first, and of each the runs that go on together; empty:
+// no job was.
 std::string job_table(std::vector<ListedJob> jobs, const Config& config, const Terminal& terminal,
                       const ClockPair& now);
 

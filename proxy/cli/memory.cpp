@@ -83,7 +83,7 @@ Result<std::vector<ListedJob>> find_jobs(Memory& memory, const ClockPair& now) {
   std::vector<ListedJob> jobs;
   for (bool more = true; more;) {
     auto page =
-        list_jobs(*memory.store, jobs.empty() ? "" : jobs.back().name, kMaxPageEntries, now);
+        list_jobs(*memory.store, jobs.empty() ? "" : jobs.back().place, kMaxPageEntries, now);
     if (!page) return Error{page.error()};
     more = page->more;
     std::move(page->jobs.begin(), page->jobs.end(), std::back_inserter(jobs));

@@ -28,7 +28,6 @@ std::vector<std::string> command_line(const ConfigFlags& flags, const LoadedConf
   add("--state-dir", loaded.state_dir);
   add("--listen", "127.0.0.1:0");
   add("--admin", "off");
-  if (loaded.config.tls.intercept != "never") add("--set", "tls.intercept=\"all\"");
   add("--set", "log.level=\"warn\"");
   add("--set", "proxy.drain=\"1s\"");
   return out;
@@ -58,14 +57,11 @@ Result<std::unique_ptr<PrivateProxy>> PrivateProxy::start(const ConfigFlags& fla
   if (child.process < 0) return Error{"no proxy could be started: " + child.error};
   tell = OwnedSocket();
   const std::string line = read_line(hear.get());
-  const auto at = line.find(kReady);
-  if (at == std::string::npos) {
+  if (line.find(kReady) == std::string::npos) {
     waitpid(child.process, nullptr, 0);  // it has said why
     return Error{"the proxy for this command did not start"};
   }
-  const std::string rest = line.substr(at + kReady.size());
-  return std::unique_ptr<PrivateProxy>(
-      new PrivateProxy(child.process, rest.substr(0, rest.find_first_of(" ,"))));
+  return std::unique_ptr<PrivateProxy>(new PrivateProxy(child.process));
 }
 
 PrivateProxy::~PrivateProxy() { end(); }

@@ -1,6 +1,5 @@
 // A proxy for one command: `sluice run` on a port of its own, in another process that ends with
-// this one. It shares the state directory with the daemon, if there is one, and looks inside HTTPS,
-// since whoever uses it trusts the CA.
+// this one. It shares the state directory with the daemon, if there is one.
 #pragma once
 
 #include <sys/types.h>
@@ -22,16 +21,14 @@ class PrivateProxy {
   PrivateProxy(const PrivateProxy&) = delete;
   PrivateProxy& operator=(const PrivateProxy&) = delete;
 
-  const std::string& address() const { return address_; }
+  pid_t process() const { return process_; }
   bool has_ended();  // by itself, which it should not
   void end();        // and what it has counted is in the store
 
  private:
-  PrivateProxy(pid_t process, std::string address)
-      : process_(process), address_(std::move(address)) {}
+  explicit PrivateProxy(pid_t process) : process_(process) {}
 
   pid_t process_;  // -1: it has ended
-  const std::string address_;
 };
 
 }  // namespace sluice

@@ -116,6 +116,6 @@ export class Overview {
     byId("jobs").replaceChildren(element("ul", { class: "list" }, ...jobs.slice(0, 50).map((job) =>
       element("li", {},
         element("p", {}, job.name, " ", job.failed ? element("span", { class: "tag bad" }, "refused") : null),
-        element("p", { class: "meta" }, `${count(job.requests)}${job.max_requests ? ` of ${count(job.max_requests)}` : ""} requests, ${count(job.in_flight)} in flight${job.failures_in_a_row ? `, ${job.failures_in_a_row} failures in a row` : ""}`)))));
+        element("p", { class: "meta" }, `${count(job.requests)}${job.max_requests ? ` of ${count(job.max_requests)}` : ""} requests, ${count(job.in_flight)} in flight${job.held ? `, ${count(job.held)} held` : ""}${job.refused ? `, ${count(job.refused)} refused` : ""}${job.failures_in_a_row ? `, ${job.failures_in_a_row} failures in a row` : ""}`)))));
   }
 }

@@ -6,7 +6,6 @@
 
 #include "proxy/clock.h"
 #include "proxy/config.h"
-#include "proxy/exec_token.h"
 #include "proxy/tls/client_side.h"
 #include "proxy/tls/distrust.h"
 #include "proxy/tls/mint.h"
@@ -15,16 +14,13 @@
 namespace sluice {
 
 struct Interception {
-  Interception(const TlsConfig& config, const std::string& state_directory, ExecToken exec_token)
-      : mint(authority_files(config, state_directory), utc_now),
-        origins(config.extra_ca),
-        token(std::move(exec_token)) {}
+  Interception(const TlsConfig& config, const std::string& state_directory)
+      : mint(authority_files(config, state_directory), utc_now), origins(config.extra_ca) {}
 
   Mint mint;
   ClientSide clients;
   OriginSide origins;
   Distrust distrust;
-  const ExecToken token;
 };
 
 }  // namespace sluice

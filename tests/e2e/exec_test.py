@@ -45,14 +45,30 @@ class ExecCase(unittest.TestCase):
                  if not name.startswith(("SLUICE", "NODE_", "JAVA_")) and not name.lower().endswith("_proxy")}
         return dict(clean, HOME=self.directory, XDG_CONFIG_HOME=self.directory, XDG_STATE_HOME=self.directory, **more)
 
-    def command(self, *command, options=(), settings=()):
-        everything = (RESOLVE, 'proxy.connect_ports=["*"]', 'tls.extra_ca="%s"' % self.authority.path, *settings)
-        flags = [word for setting in everything for word in ("--set", setting)]
+    def everything(self, settings=()):
+        """What the proxy under test is told besides."""
+        return (RESOLVE, 'proxy.connect_ports=["*"]', 'tls.extra_ca="%s"' % self.authority.path, *settings)
+
+    def command(self, *command, options=(), settings=(), policy=None):
+        flags = [word for setting in self.everything(settings) for word in ("--set", setting)]
+        if policy:
+            policies = tempfile.mkdtemp(dir=self.directory)
+            with open(os.path.join(policies, "policy.toml"), "w") as file:
+                file.write(policy)
+            flags += ["--policies", policies]
         return [binary(), "exec", "--state-dir", self.state, *flags, *options, "--", *command]
 
-    def exec(self, *command, options=(), settings=(), environment=None):
-        return subprocess.run(self.command(*command, options=options, settings=settings), capture_output=True,
+    def exec(self, *command, environment=None, **options):
+        return subprocess.run(self.command(*command, **options), capture_output=True,
                               env=environment or self.environment(), timeout=60)
+
+    def daemon(self, *settings, **options):
+        """A proxy that runs already, with nothing of the tests' usual leniency."""
+        daemon = Proxy(*self.everything(settings), **{"policy": None, **options})
+        self.addCleanup(daemon.remove)
+        record = os.path.join(daemon.state, "proxy.address")
+        self.assertTrue(self.wait(lambda: os.path.exists(record)), daemon.log())
+        return daemon
 
     def site(self, **options):
         site = Site(tls=server_context(self.certificate), **options)
@@ -64,6 +80,14 @@ class ExecCase(unittest.TestCase):
         while not condition() and time.monotonic() < deadline:
             time.sleep(0.01)
         return condition()
+
+
+class ByDaemon:
+    """Mixed into a test of exec: a daemon that runs already takes the part of the private proxy."""
+
+    def command(self, *command, options=(), settings=(), policy=None):
+        daemon = self.daemon(*settings, policy=policy)
+        return [binary(), "exec", "--state-dir", daemon.state, *options, "--", *command]
 
 
 class Clients:
@@ -137,14 +161,20 @@ class Clients:
         self.assertIn("refused", said, complaint)
 
     def test_a_limit_of_ours_can_be_read(self):
-        policies = os.path.join(self.directory, "limited")
-        os.makedirs(policies, exist_ok=True)
-        with open(os.path.join(policies, "limited.toml"), "w") as file:
-            file.write('hosts = ["%s"]\n[limits]\nrequests = [{ count = 1, per = "1h" }]\n[hold]\nmax_wait = "2s"\n' % HOST)
+        limited = 'hosts = ["%s"]\n[limits]\nrequests = [{ count = 1, per = "1h" }]\n[hold]\nmax_wait = "2s"\n' % HOST
         site = self.site()
         client = self.client("get", "https://%s:%d/hello" % (HOST, site.port))
-        done = self.exec("sh", "-c", '"$@" >/dev/null; "$@"', "sh", *client, options=("--policies", policies))
+        done = self.exec("sh", "-c", '"$@" >/dev/null; "$@"', "sh", *client, policy=limited)
         self.assertIn("limits for %s:%d are used up" % (HOST, site.port), done.stdout.decode("latin-1"), done.stderr)
+        self.assertEqual(len(site.requests), 1)
+
+    def test_it_is_of_its_run(self):
+        """Whether or not the client can show a name to a proxy."""
+        site = self.site()
+        client = self.client("get", "https://%s:%d/hello" % (HOST, site.port))
+        done = self.exec("sh", "-c", '"$@" >/dev/null; "$@"', "sh", *client, options=("--job", "mine", "--max-requests", "1"))
+        self.assertIn("job mine has sent the 1 requests it may send", done.stdout.decode("latin-1"), done.stderr)
+        self.assertIn(b"sluice: job mine: 1 request, 0 held, 1 refused", done.stderr)
         self.assertEqual(len(site.requests), 1)
 
     def test_without_interception_it_tunnels(self):
@@ -253,6 +283,19 @@ class Java(Clients, ExecCase):
         return ["java", "-XX:TieredStopAtLevel=1", "-cp", self.directory, "JavaHttps", action, url, self.upload]
 
 
+class Go(Clients, ExecCase):
+    needs = "go"
+
+    @classmethod
+    def prepare(cls):
+        environment = dict(os.environ, GOCACHE=os.path.join(cls.directory, "go"), GO111MODULE="off", CGO_ENABLED="0")
+        cls.program = os.path.join(cls.directory, "go_client")
+        subprocess.run(["go", "build", "-o", cls.program, os.path.join(HERE, "go_client.go")], check=True, env=environment)
+
+    def client(self, action, url):
+        return [self.program, action, url, self.upload]
+
+
 class Git(ExecCase):
     @classmethod
     def setUpClass(cls):
@@ -300,6 +343,12 @@ class Git(ExecCase):
         self.assertEqual(done.stdout, b"same\n", done.stderr)
 
 
+for _client in (Curl, Wget, Urllib, Requests, Httpx, Aiohttp, NodeFetch, NodeHttps, Java, Go, Git):
+    globals()[_client.__name__ + "ByDaemon"] = type(_client.__name__ + "ByDaemon", (ByDaemon, _client),
+                                                    {"__module__": __name__})
+del _client
+
+
 class Exec(ExecCase):
     def test_exit_codes(self):
         self.assertEqual(self.exec("sh", "-c", "exit 7").returncode, 7)
@@ -327,17 +376,14 @@ class Exec(ExecCase):
 
     def test_the_last_line_says_what_it_did(self):
         """One is under way, one waits behind it and too long, one finds no room to wait."""
-        policies = os.path.join(self.directory, "policies")
-        os.makedirs(policies, exist_ok=True)
-        with open(os.path.join(policies, "narrow.toml"), "w") as file:
-            file.write('hosts = ["%s"]\n[pace]\nadapt = "off"\nmax_concurrency = 1\n[retry]\nmax = 0\n'
-                       '[hold]\nmax_wait = "1s"\nmax_queue = 1\n' % HOST)
+        narrow = ('hosts = ["%s"]\n[pace]\nadapt = "off"\nmax_concurrency = 1\n[retry]\nmax = 0\n'
+                  '[hold]\nmax_wait = "1s"\nmax_queue = 1\n' % HOST)
         site = self.site()
         url = "https://%s:%d" % (HOST, site.port)
         script = """curl -sSN "$0/stream" & first=$!; read x
             curl -sS "$0/hello" >"$1.a" & a=$!; curl -sS "$0/hello" >"$1.b" & b=$!; wait $a; wait $b; echo both; wait $first"""
         refused = os.path.join(self.directory, "refused")
-        command = self.command("sh", "-c", script, url, refused, options=("--policies", policies, "--job", "narrow"))
+        command = self.command("sh", "-c", script, url, refused, policy=narrow, options=("--job", "narrow"))
         with subprocess.Popen(command, env=self.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE) as process:
             self.assertEqual(process.stdout.readline(), b"first\n")
@@ -379,23 +425,18 @@ class Exec(ExecCase):
 
     def test_job_names(self):
         named = self.exec("sh", "-c", "echo $HTTPS_PROXY", options=("--job", "nightly sync/é")).stdout.decode()
-        self.assertRegex(named, "^http://nightly_sync___:exec-[0-9a-f]+[.][0-9a-f]{16}[.]0@127.0.0.1:")
+        self.assertRegex(named, "^http://nightly_sync___:sluice@127.0.0.1:[0-9]+\n$")
         unnamed = self.exec("/bin/sh", "-c", "echo $https_proxy").stdout.decode()
-        self.assertRegex(unnamed, "^http://sh-[0-9]+:exec-")
-        # A process number comes back, above all in containers: a run must not be told by it.
-        again = self.exec("/bin/sh", "-c", "echo $https_proxy").stdout.decode()
-        self.assertNotEqual(*(re.search("exec-[0-9a-f]+[.]([0-9a-f]+)", text)[1] for text in (unnamed, again)))
+        self.assertRegex(unnamed, "^http://sh-[0-9]+:sluice@127.0.0.1:")
 
     def test_a_running_daemon_is_used(self):
-        daemon = Proxy(RESOLVE, 'proxy.connect_ports=["*"]', 'tls.extra_ca="%s"' % self.authority.path)
-        self.addCleanup(daemon.remove)
-        state = os.path.join(daemon.directory, "state")
+        daemon = self.daemon()
+        state = daemon.state
         site = self.site()
         url = "https://%s:%d/hello" % (HOST, site.port)
-        self.assertTrue(self.wait(lambda: os.path.exists(os.path.join(state, "proxy.address"))))
         command = [binary(), "exec", "--state-dir", state, "--", "sh", "-c", 'echo $http_proxy; curl -sS "$0"', url]
         done = subprocess.run(command, capture_output=True, text=True, env=self.environment(), timeout=30)
-        self.assertIn("@127.0.0.1:%d\nhello" % daemon.port, done.stdout, done.stderr)
+        self.assertRegex(done.stdout, r"@127.0.0.1:[0-9]+\nhello", done.stderr)
         self.assertIn("sluice", site.requests[0].get("Via", ""), "it was not looked into")
         self.assertNotIn("settings of its own", done.stderr)
         self.assertRegex(done.stderr, r"sluice: job sh-[0-9]+: 1 request, 0 held, 0 refused, waited 0 s, cost 0.00 USD\n$")
@@ -404,7 +445,8 @@ class Exec(ExecCase):
         self.assertIn("settings of its own", warned.stderr)
         command.insert(2, "--standalone")
         alone = subprocess.run(command, capture_output=True, text=True, env=self.environment(), timeout=30)
-        self.assertNotIn(":%d\n" % daemon.port, alone.stdout)
+        self.assertIn("403", alone.stderr)  # by its own settings, only 443 and 8443
+        self.assertEqual(len(site.requests), 2)
         self.assertEqual(daemon.stop(), None)
         self.assertFalse(os.path.exists(os.path.join(state, "proxy.address")))
 
@@ -418,8 +460,78 @@ class Exec(ExecCase):
         url = "https://%s:%d/hello" % (HOST, site.port)
         done = self.exec("curl", "-sS", url, settings=('access.users="%s"' % users,))
         self.assertEqual(done.stdout, b"hello\n", done.stderr)
-        done = self.exec("sh", "-c", 'curl -sS -x "${https_proxy##*@}" "$0"', url, settings=('access.users="%s"' % users,))
-        self.assertIn(b"407", done.stderr)
+
+    def test_the_address_is_the_runs_own(self):
+        """Whatever a client shows or does not show, it is of this run; and gone when the run is."""
+        site = self.site()
+        url = "https://%s:%d/hello" % (HOST, site.port)
+        script = """bare=${https_proxy##*@}; curl -sS -x $bare "$0"; curl -sS -x other:secret@$bare "$0"; curl -sS "$0"
+            echo $bare"""
+        done = self.exec("sh", "-c", script, url, options=("--job", "mine", "--max-requests", "2"))
+        said = done.stdout.decode()
+        self.assertEqual(said.count("hello\n"), 2, (said, done.stderr))
+        self.assertIn("job-limit", said)
+        self.assertIn(b"job mine: 2 requests, 0 held, 1 refused", done.stderr)
+        with self.assertRaises(OSError):
+            socket.create_connection(("127.0.0.1", int(said.rpartition(":")[2])), 2)
+
+    @unittest.skipUnless(os.geteuid() == 0, "only root can be somebody else")
+    def test_another_user_is_turned_away(self):
+        site = self.site()
+        url = "https://%s:%d/hello" % (HOST, site.port)
+        script = """bare=${https_proxy##*@}
+            setpriv --reuid=65534 --clear-groups -- curl -sS -k --noproxy "" -x $bare "$0" || echo away; curl -sS "$0" """
+        done = self.exec("sh", "-c", script, url)
+        self.assertEqual(done.stdout, b"away\nhello\n", done.stderr)
+        self.assertIn(b"turned away a client of another user (65534)", done.stderr)
+        self.assertEqual(len(site.requests), 1)
+
+    def test_two_runs_of_one_job_at_once(self):
+        """Each counts for itself, in its last line, in its caps and in `sluice status`."""
+        daemon = self.daemon()
+        site = self.site()
+        url = "https://%s:%d/hello" % (HOST, site.port)
+        runs = []
+        for _ in range(2):
+            runs.append(subprocess.Popen(
+                [binary(), "exec", "--state-dir", daemon.state, "--job", "twin", "--max-requests", "2", "--", "sh", "-c",
+                 'while read x; do curl -sS "$0" | head -c 5; echo; done', url],
+                env=self.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE))
+        for turn in range(2):
+            for run in runs:
+                run.stdin.write(b"\n")
+                run.stdin.flush()
+                self.assertEqual(run.stdout.readline(), b"hello\n", (turn, run.pid))
+
+        def jobs(*more):
+            done = subprocess.run([binary(), "status", "--state-dir", daemon.state, *more], capture_output=True, text=True,
+                                  env=self.environment(), check=True)
+            return done.stdout
+
+        self.assertTrue(self.wait(lambda: [job["requests"] for job in json.loads(jobs("--json"))["jobs"]] == [2, 2]))
+        self.assertTrue(self.wait(lambda: len(re.findall("(?m)^twin ", jobs())) == 2, 20), jobs())
+        runs[0].stdin.write(b"\n")
+        for run, wanted in zip(runs, (b"2 requests, 0 held, 1 refused", b"2 requests, 0 held, 0 refused")):
+            self.assertIn(wanted, run.communicate(timeout=30)[1])
+
+    def test_a_daemon_that_is_started_anew(self):
+        """The next client of a command that goes on reaches it, and its counts go on."""
+        first = self.daemon()
+        site = self.site()
+        url = "https://%s:%d/hello" % (HOST, site.port)
+        run = subprocess.Popen([binary(), "exec", "--state-dir", first.state, "--job", "long", "--", "sh", "-c",
+                                'while read x; do curl -sS "$0"; done', url],
+                               env=self.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(run.kill)
+        for turn in range(2):
+            run.stdin.write(b"\n")
+            run.stdin.flush()
+            self.assertEqual(run.stdout.readline(), b"hello\n", turn)
+            if turn == 0:
+                self.assertIsNone(first.stop())
+                self.daemon(state=first.state)
+        said = run.communicate(timeout=30)[1]
+        self.assertIn(b"job long: 2 requests", said)
 
 
 class Locks(ExecCase):
@@ -518,7 +630,7 @@ class Env(ExecCase):
         script = self.lines("--shell", "bash", "--job", "it's") + '\nprintf "%s\\n" "$http_proxy" "$NO_PROXY" "$NODE_OPTIONS"\n' \
             'grep -c BEGIN "$CURL_CA_BUNDLE"; test -s "$NODE_EXTRA_CA_CERTS" && echo ca'
         said = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True).stdout.split("\n")
-        self.assertEqual(said[0], "http://it_s@127.0.0.1:7878")
+        self.assertEqual(said[0], "http://it_s:sluice@127.0.0.1:7878")
         self.assertTrue(said[1].startswith("internal.test,localhost,"), said[1])
         self.assertIn("--no-warnings --require=", said[2])
         self.assertGreater(int(said[3]), 1)
@@ -573,4 +685,4 @@ class Ca(ExecCase):
         self.assertTrue(os.path.exists(path + ".old"))
 
 
-del ExecCase, Clients, NodeCase, PythonCase  # bases, not tests
+del ByDaemon, ExecCase, Clients, NodeCase, PythonCase  # bases, not tests

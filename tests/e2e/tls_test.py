@@ -1,6 +1,5 @@
 """HTTPS seen from inside: what clients and origins see when Sluice ends TLS on both sides."""
 
-import base64
 import hashlib
 import json
 import os
@@ -10,6 +9,7 @@ import subprocess
 import tempfile
 import threading
 import time
+import types
 
 from harness.case import ProxyCase
 from harness.message import chunk, read_response, request_bytes, response_bytes
@@ -112,7 +112,7 @@ class Interception(TlsCase):
     def test_the_ca_key_is_the_owners(self):
         self.inside(self.origin().port)
         state = os.path.join(self.proxy.directory, "state")
-        for name in ("ca-key.pem", "exec.token"):
+        for name in ("ca-key.pem", "door.%d" % self.proxy.pid):
             self.assertEqual(os.stat(os.path.join(state, name)).st_mode & 0o777, 0o600, name)
 
     def test_another_host_inside_is_421(self):
@@ -456,7 +456,7 @@ class Listed(TlsCase):
         }
         return ()
 
-    def issuer(self, host, user=None):
+    def issuer(self, host, user=None, proxy=None):
         """Whose certificate a client sees: ours or the origin's."""
         origin = self.origin()
         context = ssl.create_default_context()
@@ -464,7 +464,7 @@ class Listed(TlsCase):
         if os.path.exists(self.ca):
             context.load_verify_locations(self.ca)
         fields = ["Proxy-Authorization: " + user] if user else []
-        stream, answer = self.tunnel("%s:%d" % (host, origin.port), fields)
+        stream, answer = self.tunnel("%s:%d" % (host, origin.port), fields, proxy=proxy)
         self.assertEqual(answer.status, 200)
         stream.sock = context.wrap_socket(stream.sock, server_hostname=host)
         return stream.sock.getpeercert()["issuer"][0][0][1]
@@ -474,15 +474,20 @@ class Listed(TlsCase):
         subprocess.run([binary(), "ca", "init", "--state-dir", os.path.join(self.proxy.directory, "state")],
                        check=True, capture_output=True)
 
-    def exec_user(self):
-        with open(os.path.join(self.proxy.directory, "state", "exec.token")) as file:
-            return "Basic " + base64.b64encode(b"job-1:" + file.read().strip().encode() + b".1.0").decode()
+    def run_of_exec(self):
+        """The place where clients of a run of `sluice exec` find the proxy."""
+        command = subprocess.Popen([binary(), "exec", "--state-dir", self.proxy.state, "--", "sh", "-c",
+                                    "echo ${https_proxy##*:}; read x"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.DEVNULL, env=dict(os.environ, HOME=self.directory))
+        self.addCleanup(command.communicate)
+        return types.SimpleNamespace(address=("127.0.0.1", int(command.stdout.readline())))
 
     def test_who_is_looked_into(self):
+        run = self.run_of_exec()
         self.assertEqual(self.issuer(HOST), "origin-ca")
         self.assertRegex(self.issuer("other.test"), "^Sluice CA")
-        self.assertRegex(self.issuer(HOST, self.exec_user()), "^Sluice CA")
-        self.assertEqual(self.issuer("pinned.test", self.exec_user()), "origin-ca")
+        self.assertRegex(self.issuer(HOST, proxy=run), "^Sluice CA")
+        self.assertEqual(self.issuer("pinned.test", proxy=run), "origin-ca")
         self.assertEqual(self.issuer(HOST, "Basic am9iLTE6ZXhlYy0wMDA="), "origin-ca")
 
     def test_a_client_certificate_for_the_origin(self):

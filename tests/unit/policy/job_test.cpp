@@ -23,7 +23,8 @@ class Script {
   }
   Script& asks(JobVerdict expected) {
     CAPTURE((now_ - t0) / 1s);
-    const JobVerdict verdict = job_ask(rules_, state_, run_, in_flight_, now_);
+    const JobVerdict verdict =
+        job_ask(rules_, state_, run_, {in_flight_, in_flight_ + others_}, now_);
     CHECK(verdict == expected);
     if (verdict == JobVerdict::go) ++in_flight_;
     return *this;
@@ -36,6 +37,10 @@ class Script {
     --in_flight_;
     return *this;
   }
+  Script& others(unsigned count) {  // under way in other runs
+    others_ = count;
+    return *this;
+  }
   Script& goes(Kind kind, int times = 1) {
     for (int i = 0; i < times; ++i) asks(JobVerdict::go).told(kind).done();
     return *this;
@@ -46,7 +51,7 @@ class Script {
   JobRules rules_;
   JobState state_;
   std::string run_;
-  unsigned in_flight_ = 0;
+  unsigned in_flight_ = 0, others_ = 0;
   Instant now_ = t0;
 };
 
@@ -108,4 +113,23 @@ TEST_CASE("job: a long request is no silence") {
   Script script({.max_requests = 1});
   script.asks(JobVerdict::go).at(1h).asks(JobVerdict::too_many);
   script.done().at(2h).asks(JobVerdict::go);
+}
+
+TEST_CASE("job: so many at once, in all of its runs together") {
+  Script script({.max_concurrency = 2});
+  script.run("a").others(1).asks(JobVerdict::go).asks(JobVerdict::too_much);
+  script.others(0).asks(JobVerdict::go);
+}
+
+TEST_CASE("job: other runs under way do not keep one from restarting") {
+  Script script({.max_requests = 1});
+  script.goes(Kind::success).others(3).asks(JobVerdict::too_many);
+  script.at(10min).asks(JobVerdict::go);
+}
+
+TEST_CASE("job: a run is past when another has started since it was heard of") {
+  JobState state;
+  state.last_seen = t0;
+  CHECK(job_run_is_past(state, t0 + 1s));
+  CHECK_FALSE(job_run_is_past(state, t0));
 }

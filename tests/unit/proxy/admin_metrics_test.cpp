@@ -95,7 +95,7 @@ TEST_CASE("metrics: every number has its place") {
   page.budget = {"USD", {{"daily", 10, 2.5, 0.5, 0.5, 0.8, UtcTime{}}}, {}};
   page.anomalies = {{"burst", "api.test", "", "alert", UtcTime{}, std::nullopt},
                     {"burst", "b", "", "alert", UtcTime{}, UtcTime{}}};
-  page.jobs = {{"nightly", 7, 0, 0, 0, true, 0}};
+  page.jobs = {{"nightly", 4, 0, 0, 0, true, 0}, {"nightly", 3, 0, 0, 0, false, 0}};
   auto read = page.read();
   const std::pair<const char*, double> expected[] = {
       {R"(sluice_key_state{key="api.test",policy="default",state="open"})", 1},

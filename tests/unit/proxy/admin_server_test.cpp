@@ -126,7 +126,7 @@ TEST_CASE("admin: keys, one key, status, budget, anomalies and events as JSON") 
   admin.source.with([](auto& state) {
     state.keys["a.test:8443"] = testing::shut_key("a.test:8443", 300s, 429, "slow <down>");
     state.keys["b.test"] = testing::closed_key("b.test", 7);
-    state.jobs = {{"nightly", 3, 10, 1, 0, false, 0.5}};
+    state.jobs = {{"nightly", 3, 10, 1, 0, false, 0.5, 0, 0, "4711", 2, 1, 1500ms}};
     state.budget = {
         "USD", {{"daily", 10, 2.5, 0, 0.5, 0.8, UtcTime{}}}, {{"job", "nightly", 0.5, 3}}};
     state.anomalies = {{"thrash", "b.test", "a loop", "alert", UtcTime{1000s}, std::nullopt}};
@@ -154,6 +154,10 @@ TEST_CASE("admin: keys, one key, status, budget, anomalies and events as JSON") 
   CHECK(status["keys"]["open"] == 1);
   CHECK(status["refusals"]["breaker-open"] == 4);
   CHECK(status["jobs"][0]["name"] == "nightly");
+  CHECK(status["jobs"][0]["run"] == "4711");
+  CHECK(status["jobs"][0]["refused"] == 2);
+  CHECK(status["jobs"][0]["held"] == 1);
+  CHECK(status["jobs"][0]["waited_ms"] == 1500);
   CHECK(status["stop"]["on"] == false);
   CHECK(admin.read("/api/budget")["periods"][0]["spent"] == 2.5);
   CHECK(admin.read("/api/anomalies")["anomalies"][0]["since"] == "1970-01-01T00:16:40.000Z");

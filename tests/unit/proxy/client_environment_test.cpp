@@ -2,10 +2,8 @@
 
 #include <doctest/doctest.h>
 #include <openssl/sha.h>
-#include <sys/stat.h>
 
 #include "proxy/clock.h"
-#include "proxy/exec_token.h"
 #include "unit/proxy/tls_support.h"
 
 using namespace sluice;
@@ -25,12 +23,12 @@ std::string value(const Variables& variables, const std::string& name) {
 }  // namespace
 
 TEST_CASE("environment: what the user has set is kept") {
-  const ProxyAddress proxy{"127.0.0.1", "7878", "job", "secret"};
+  const ProxyAddress proxy{"127.0.0.1", "7878", "job"};
   Environment mine;
   mine.variables = {
       {"NO_PROXY", "intranet"}, {"JAVA_TOOL_OPTIONS", "-Xmx1g"}, {"NODE_OPTIONS", ""}};
   const Variables set = client_environment(proxy, kFiles, mine);
-  CHECK(value(set, "https_proxy") == "http://job:secret@127.0.0.1:7878");
+  CHECK(value(set, "https_proxy") == "http://job:sluice@127.0.0.1:7878");
   CHECK(value(set, "no_proxy") == "intranet,localhost,127.0.0.0/8,127.0.0.1,::1");
   CHECK(value(set, "NODE_OPTIONS") == "--require=/s/node.cjs");
   CHECK(value(set, "PHP_INI_SCAN_DIR") == ":/s/php");
@@ -48,7 +46,7 @@ TEST_CASE("environment: a path with a space is one word for Node and for Java") 
   ClientFiles spaced = kFiles;
   spaced.node_shim = "/my state/\"quoted\\/node.cjs";
   spaced.trust_store = "/my state/it's \"here\"/trust.jks";
-  const Variables set = client_environment({"127.0.0.1", "7878", "", ""}, spaced, {});
+  const Variables set = client_environment({"127.0.0.1", "7878", ""}, spaced, {});
   CHECK(value(set, "NODE_OPTIONS") == R"(--require="/my state/\"quoted\\/node.cjs")");
   const std::string java = value(set, "JAVA_TOOL_OPTIONS");
   CHECK(java.find(R"( -Djavax.net.ssl.trustStore="/my state/it's "'"'"here"'"'"/trust.jks" )") !=
@@ -85,7 +83,7 @@ TEST_CASE("client files: what one command was given no other changes") {
 
   // Inside the first one: the same files, and nothing twice.
   Environment inner = mine;
-  for (const auto& [name, text] : client_environment({"127.0.0.1", "1", "", ""}, first, mine))
+  for (const auto& [name, text] : client_environment({"127.0.0.1", "1", ""}, first, mine))
     inner.variables[name] = text;
   CHECK(write(inner).bundle == first.bundle);
   CHECK(content(first.wgetrc) == "tries = 3\nca_certificate = " + first.bundle + "\n");
@@ -105,28 +103,4 @@ TEST_CASE("trust store: Java's own form, sealed") {
   CHECK(store->substr(0, 12) == std::string("\xfe\xed\xfe\xed\0\0\0\2\0\0\0\2", 12));
   CHECK(store->find("X.509") != std::string::npos);
   CHECK_FALSE(make_trust_store("no certificate"));
-}
-
-TEST_CASE("exec token: made once, its owner's, and read back") {
-  const Scratch scratch;
-  const auto token = ExecToken::load_or_make(scratch.path());
-  REQUIRE(token);
-  const auto again = ExecToken::load_or_make(scratch.path());
-  REQUIRE(again);
-  const std::string shown = token->password({"4711", 500});
-  CHECK(again->password({"4711", 500}) == shown);
-  REQUIRE(token->read(shown));
-  CHECK(token->read(shown)->run == "4711");
-  CHECK(token->read(shown)->max_requests == 500);
-  for (const std::string& wrong :
-       {std::string(), std::string("exec-"), shown + "x", shown + ".", shown.substr(1),
-        shown.substr(0, shown.size() - 3), shown + "99999999999999999999",
-        token->password({"a b", 0}), token->password({std::string(99, 'a'), 0})}) {
-    CAPTURE(wrong);
-    CHECK_FALSE(token->read(wrong));
-  }
-  chmod((scratch.path() + "/exec.token").c_str(), 0644);
-  const auto exposed = ExecToken::load_or_make(scratch.path());
-  REQUIRE_FALSE(exposed);
-  CHECK(exposed.error().find("can be read by others") != std::string::npos);
 }

@@ -139,6 +139,52 @@ TEST_CASE("jobs: two processes on one store count together") {
   CHECK(reason_of(two, {"a", "r"}) == "job-limit");
 }
 
+TEST_CASE("jobs: two runs at once count each for itself") {
+  MemoryStore store;
+  JobTable jobs(&store, capped(0));
+  for (int i = 0; i < 2; ++i) {
+    CHECK(reason_of(jobs, {"a", "r1", 2}, 1s * i) == "");
+    CHECK(reason_of(jobs, {"a", "r2", 3}, 1s * i) == "");
+    jobs.flush(clock(1s * i));
+  }
+  CHECK(reason_of(jobs, {"a", "r1", 2}, 2s) == "job-limit");
+  CHECK(reason_of(jobs, {"a", "r2", 3}, 2s) == "");
+  CHECK(jobs.state_of("a", "r1", clock(3s)).requests == 2);
+  CHECK(jobs.state_of("a", "r1", clock(3s)).refused == 1);
+  CHECK(jobs.state_of("a", "r2", clock(3s)).requests == 3);
+  CHECK(jobs.state_of("a", "r3", clock(3s)).requests == 0);
+  CHECK(jobs.rows().size() == 2);
+  jobs.flush(clock(3s));
+  JobTable again(&store, capped(0));  // after a restart
+  CHECK(again.state_of("a", "r1", clock(4s)).requests == 2);
+  CHECK(reason_of(again, {"a", "r2", 3}, 4s) == "job-limit");
+  CHECK(reason_of(again, {"a", "r1", 2}, 4s) == "job-limit");
+}
+
+TEST_CASE("jobs: what may be under way at once is for all runs together") {
+  JobsConfig config;
+  config.every.max_concurrency = 2;
+  JobTable jobs(nullptr, config);
+  auto first = jobs.enter({"a", "r1"}, clock(0s));
+  auto second = jobs.enter({"a", "r2"}, clock(0s));
+  CHECK(reason_of(jobs, {"a", "r1"}) == "job-limit");
+  CHECK(reason_of(jobs, {"a"}) == "job-limit");
+  CHECK(reason_of(jobs, {"b", "r1"}) == "");
+  first = {};
+  CHECK(reason_of(jobs, {"a"}) == "");
+}
+
+TEST_CASE("jobs: a run that was over when another began is not shown") {
+  JobTable jobs(nullptr, {});
+  CHECK(reason_of(jobs, {"a", "r1"}, 0s) == "");
+  CHECK(reason_of(jobs, {"a", "r2"}, 1s) == "");
+  auto rows = jobs.rows();
+  REQUIRE(rows.size() == 1);
+  CHECK(rows[0].state.run == "r2");
+  const auto late = jobs.enter({"a", "r1"}, clock(2s));
+  CHECK(jobs.rows().size() == 2);
+}
+
 TEST_CASE("jobs: many threads, none lost") {
   JobTable jobs(nullptr, capped(1000));
   std::atomic<int> went{0};
