@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <set>
 
+#include "policy/inside_needs.h"
 #include "policy/policy_set.h"
 #include "proxy/cli/commands.h"
 #include "proxy/policy_dir.h"
@@ -15,6 +17,7 @@ namespace {
 struct Tally {
   std::size_t configurations = 0, policies = 0;
   Diagnostics problems;
+  std::vector<std::string> warnings;
 
   void append(const Diagnostics& more) {
     problems.insert(problems.end(), more.begin(), more.end());
@@ -30,6 +33,7 @@ bool is_configuration(const std::string& file) {
 }
 
 int conclude(const Tally& tally, std::ostream& out) {
+  for (const std::string& warning : tally.warnings) out << warning << "\n";
   std::set<std::string> files;
   for (const Diagnostic& problem : tally.problems) {
     out << render(problem);
@@ -45,7 +49,23 @@ int conclude(const Tally& tally, std::ostream& out) {
   return 0;
 }
 
-void check_policies(const std::vector<std::string>& files, const Policy& base, Tally& tally) {
+// A policy that hardly does what it says.
+std::optional<std::string> blindness(const std::string& file, const Policy& policy,
+                                     const TlsConfig& tls) {
+  const bool looks =
+      tls.intercept == "all" ? policy.intercept.value_or(true) : policy.intercept.value_or(false);
+  if ((looks && tls.intercept != "never") || policy.upgrade) return std::nullopt;
+  std::string names;
+  for (const std::string& name : inside_needs(policy))
+    names.append(names.empty() ? "" : ", ").append(name);
+  if (names.empty()) return std::nullopt;
+  return file + ": warning: of HTTPS only the CONNECT is seen, because " +
+         (tls.intercept == "never" ? "tls.intercept is \"never\"" : "intercept is false") +
+         "; there, this does not do what it says: " + names;
+}
+
+void check_policies(const std::vector<std::string>& files, const Policy& base, const TlsConfig& tls,
+                    Tally& tally) {
   PolicySet set(base);
   for (const std::string& file : files) {
     ++tally.policies;
@@ -56,7 +76,9 @@ void check_policies(const std::vector<std::string>& files, const Policy& base, T
     }
     const PolicyReading reading = read_policy(*text, file, base);
     tally.append(reading.problems);
-    if (reading.problems.empty()) tally.append(set.add(reading.read));
+    if (!reading.problems.empty()) continue;
+    tally.append(set.add(reading.read));
+    if (auto blind = blindness(file, reading.read.policy, tls)) tally.warnings.push_back(*blind);
   }
 }
 
@@ -97,7 +119,7 @@ int check_command(const std::vector<std::string>& files, const ConfigFlags& flag
   if (files.empty() && !loaded.policies_dir.empty()) {
     policies = expand(loaded.policies_dir, tally);
   }
-  check_policies(policies, loaded.base, tally);
+  check_policies(policies, loaded.base, loaded.config.tls, tally);
   return conclude(tally, out);
 }
 

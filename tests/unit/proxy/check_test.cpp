@@ -49,6 +49,25 @@ TEST_CASE("check: nothing to complain about") {
   CHECK(check(folder, {}, flags).text == "ok: 1 configuration, 2 policies\n");  // as `run` would
 }
 
+TEST_CASE("check: warns of what needs to look inside HTTPS, and is content otherwise") {
+  const Folder folder;
+  folder.write("priced.toml", "hosts = ['a.test']\n[cost]\nheader = 'x-cost'\n");
+  folder.write("seen.toml", "hosts = ['b.test']\nintercept = true\n[cost]\nheader = 'x-cost'\n");
+  folder.write("plain.toml", "hosts = ['c.test']\n[pace]\nmin_delay = '1s'\n");
+  const std::string warned =
+      "priced.toml: warning: of HTTPS only the CONNECT is seen, because intercept is false; there, "
+      "this does not do what it says: cost.header\n";
+  const Said said = check(folder, {"priced.toml", "seen.toml", "plain.toml"});
+  CHECK(said.text == warned + "ok: 0 configurations, 3 policies\n");
+  CHECK(said.code == 0);
+  folder.write("sluice.toml", "tls.intercept = 'all'\n");
+  CHECK(check(folder, {"sluice.toml", "priced.toml"}).text == "ok: 1 configuration, 1 policy\n");
+  folder.write("sluice.toml", "tls.intercept = 'never'\n");
+  CHECK(check(folder, {"sluice.toml", "seen.toml"})
+            .text.starts_with("seen.toml: warning: of HTTPS only the CONNECT is seen, because "
+                              "tls.intercept is \"never\";"));
+}
+
 TEST_CASE("check: every error with its line and a caret, then a count") {
   const Folder folder;
   folder.write("sluice.toml", "[proxy]\nworker = 1\n");
