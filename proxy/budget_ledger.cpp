@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "proxy/budget_counters.h"
 #include "proxy/budget_term.h"
 #include "store/cost_record.h"
 #include "store/counter.h"
@@ -127,7 +128,7 @@ class BudgetLedger::Books : public std::enable_shared_from_this<Books> {
       turn_over(now, errands);
       closed_ = true;
       pay(errands);
-      refund_both(std::exchange(left_, 0), errands);
+      refund(std::exchange(left_, 0), errands);
     }
     for (const Errand& errand : errands) errand();
   }
@@ -139,17 +140,17 @@ class BudgetLedger::Books : public std::enable_shared_from_this<Books> {
     turn_over(now, errands);
     if (price <= left_) {
       left_ -= price;
-      if (left_ < block_ / 2 && now >= shut_until_) ask(block_ - left_, 0, now, errands);
+      if (left_ < block_ / 2 && now >= shut_until_) ask(block_ - left_, now, errands);
       return {Kind::go, price, day_.span.to, {}};
     }
     if (auto no = refusal(price, now, errands)) return *std::move(no);
     const bool may = may_ask(now);
     if (!trouble_.empty()) {
-      if (may) ask(std::max(price, block_) - left_, price, now, errands);
+      if (may) ask(std::max(price, block_) - left_, now, errands);
       if (go_on_) return from_memory(price, errands);
       if (!may) return {Kind::failed, 0, {}, trouble_};
     }
-    ask(std::max(price, block_) - left_, price, now, errands);
+    ask(std::max(price, block_) - left_, now, errands);
     if (!who.empty()) waiting_.insert(who);
     return {Kind::soon, 0, {}, {}};
   }
@@ -159,7 +160,7 @@ class BudgetLedger::Books : public std::enable_shared_from_this<Books> {
   // What the store has said about a price that the block has not got.
   std::optional<Answer> refusal(Micros price, UtcTime now, std::vector<Errand>& errands) {
     if (now >= shut_until_ || price < shut_for_) return std::nullopt;
-    if (may_ask(now)) ask(std::max(price, block_) - left_, price, now, errands);
+    if (may_ask(now)) ask(std::max(price, block_) - left_, now, errands);
     return Answer{Kind::stopped, 0, shut_until_, sentence_};
   }
 
@@ -184,7 +185,7 @@ class BudgetLedger::Books : public std::enable_shared_from_this<Books> {
   // A new day: what is left of the old one's block goes back to its counters.
   void turn_over(UtcTime now, std::vector<Errand>& errands) {
     if (now >= day_.span.from && now < day_.span.to) return;
-    refund_both(std::exchange(left_, 0), errands);
+    refund(std::exchange(left_, 0), errands);
     pay(errands);
     begin(day_, day_of(zone_, config_.reset, now));
     begin(month_, month_of(zone_, config_.reset, now));
@@ -199,17 +200,15 @@ class BudgetLedger::Books : public std::enable_shared_from_this<Books> {
   // Into the block of the day it was taken from. Of an earlier day it counts as spent.
   void restore(const Answer& taken, Micros amount, std::vector<Errand>& errands) {
     if (taken.until != day_.span.to || amount == 0) return;
-    if (closed_) return refund_both(amount, errands);
+    if (closed_) return refund(amount, errands);
     left_ += amount;
   }
 
-  void refund_both(Micros amount, std::vector<Errand>& errands) {
+  void refund(Micros amount, std::vector<Errand>& errands) {
     if (amount <= 0) return;
-    for (const BudgetTerm* term : {&day_, &month_}) {
-      errands.emplace_back([this, name = term->name(), amount] {
-        refund(store_, name, static_cast<std::uint64_t>(amount), {});
-      });
-    }
+    errands.emplace_back([&store = store_, day = day_, month = month_, amount] {
+      refund_both(store, day, month, amount);
+    });
   }
 
   void charge_both(Micros amount, std::vector<Errand>& errands) {
@@ -241,24 +240,14 @@ class BudgetLedger::Books : public std::enable_shared_from_this<Books> {
     return who;
   }
 
-  struct Request {
-    Micros amount, needed;  // 0 needed: only to be ahead
-    BudgetTerm day, month;
-    UtcTime now;
-  };
-
-  void ask(Micros amount, Micros needed, UtcTime now, std::vector<Errand>& errands) {
+  void ask(Micros amount, UtcTime now, std::vector<Errand>& errands) {
     if (std::exchange(asking_, true)) return;
     asked_ = now;
     starter_ = std::this_thread::get_id();
-    errands.emplace_back(
-        [self = shared_from_this(), request = Request{amount, needed, day_, month_, now}] {
-          reserve(self->store_, request.day.name(), static_cast<std::uint64_t>(request.amount),
-                  static_cast<std::uint64_t>(request.day.most), request.day.span.to + kCostsKept,
-                  {{}, [self, request](const Result<std::uint64_t>& granted) {
-                     self->on_day(request, granted);
-                   }});
-        });
+    errands.emplace_back([self = shared_from_this(), day = day_, month = month_, amount, now] {
+      reserve_both(self->store_, self->config_, day, month, amount, now,
+                   [self](const BudgetGrant& grant) { self->on_answer(grant); });
+    });
   }
 
   bool answered_meanwhile() {
@@ -281,62 +270,40 @@ class BudgetLedger::Books : public std::enable_shared_from_this<Books> {
     if (!who.empty() && on_refill_) on_refill_(who);
   }
 
-  // Mostly on the store's thread, as all below: the day has granted, now the month.
-  void on_day(const Request& request, const Result<std::uint64_t>& granted) {
-    if (!granted) return on_answer(request, granted, nullptr);
-    if (*granted == 0) return on_answer(request, granted, &request.day);
-    reserve(
-        store_, request.month.name(), *granted, static_cast<std::uint64_t>(request.month.most),
-        request.month.span.to + kCostsKept,
-        {{},
-         [self = shared_from_this(), request, day = *granted](const Result<std::uint64_t>& month) {
-           const std::uint64_t kept = month ? *month : 0;
-           if (kept < day) refund(self->store_, request.day.name(), day - kept, {});
-           self->on_answer(request, month, kept < day ? &request.month : &request.day);
-         }});
-  }
-
-  // `tight`: the term that gave less than was asked for, if one did.
-  void on_answer(const Request& request, const Result<std::uint64_t>& granted,
-                 const BudgetTerm* tight) {
-    Request seen = request;
-    if (granted) {
-      look_at_marks(store_, seen.day, config_, request.now);
-      look_at_marks(store_, seen.month, config_, request.now);
-    }
+  // Mostly on the store's thread.
+  void on_answer(const BudgetGrant& grant) {
     std::vector<Errand> errands;
     std::vector<std::string> who;
     {
       const std::lock_guard guard(mutex_);
       asking_ = false;
-      note_trouble(granted ? std::string() : granted.error());
-      const Micros got = granted ? static_cast<Micros>(*granted) : 0;
-      const bool same_day = request.day.span.to == day_.span.to;
-      if (granted && same_day) {
-        day_.seen = seen.day.seen;
-        month_.seen = seen.month.seen;
-      }
+      note_trouble(grant.trouble);
+      const bool same_day = grant.day.span.to == day_.span.to;
       if (same_day && !closed_) {
-        left_ += got;
+        left_ += grant.granted;
       } else {
-        refund_of(request, got, errands);
+        errands.emplace_back(
+            [this, grant] { refund_both(store_, grant.day, grant.month, grant.granted); });
       }
-      if (granted && same_day) {
-        if (got < request.amount) {  // that was all there is
-          shut_until_ = tight->span.to;
-          shut_for_ = left_ + 1;
-          sentence_ = stopped_sentence(*tight, config_);
-        } else {
-          shut_until_ = UtcTime{};
-        }
-      }
+      if (grant.trouble.empty() && same_day) take_note(grant);
       if (starter_ != std::this_thread::get_id() && !closed_) who = take_waiting();
     }
     for (const Errand& errand : errands) errand();
     tell(who);
   }
 
-  // With the lock held.
+  // With the lock held, as the next one: what the counters hold, and whether that is all there is.
+  void take_note(const BudgetGrant& grant) {
+    day_.seen = grant.day.seen;
+    month_.seen = grant.month.seen;
+    shut_until_ = UtcTime{};
+    if (grant.tight == BudgetGrant::Tight::none) return;
+    const BudgetTerm& tight = grant.tight == BudgetGrant::Tight::day ? grant.day : grant.month;
+    shut_until_ = tight.span.to;
+    shut_for_ = left_ + 1;
+    sentence_ = stopped_sentence(tight, config_);
+  }
+
   void note_trouble(std::string trouble) {
     if (trouble_.empty() != trouble.empty()) {
       if (trouble.empty()) {
@@ -347,15 +314,6 @@ class BudgetLedger::Books : public std::enable_shared_from_this<Books> {
       }
     }
     trouble_ = std::move(trouble);
-  }
-
-  void refund_of(const Request& request, Micros amount, std::vector<Errand>& errands) {
-    if (amount <= 0) return;
-    for (const BudgetTerm* term : {&request.day, &request.month}) {
-      errands.emplace_back([this, name = term->name(), amount] {
-        refund(store_, name, static_cast<std::uint64_t>(amount), {});
-      });
-    }
   }
 
   Store& store_;
