@@ -60,7 +60,7 @@ void change_host(Store& store, std::string_view key, const ClockPair& now, Durat
         }
         HostState next = change(state);
         next.version = next_version(state, now);
-        return Change{Change::Kind::put, encode_host(next, now), next.version};
+        return Change{Change::Kind::put, encode_host(next, now), next.version, true};
       },
       std::move(done));
 }

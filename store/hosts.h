@@ -24,8 +24,8 @@ struct LoadedHost {
 Result<LoadedHost> load_host(Store& store, std::string_view key, const ClockPair& now,
                              Duration longest);
 
-// Answered with the new version of the record; with 0 if another writer came first, and nothing was
-// changed.
+// For the one that keeps the state in memory: to this process the write is no news. Answered with
+// the new version of the record; with 0 if another writer came first, and nothing was changed.
 void save_host(Store& store, std::string_view key, const HostState& state, const ClockPair& now,
                Completion done);
 

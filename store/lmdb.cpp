@@ -255,6 +255,8 @@ int LmdbStore::open_environment() {
   }
   map_size_ = info.me_mapsize;
   ++generation_;
+  own_from_ = 1;
+  own_to_ = 0;
   return MDB_SUCCESS;
 }
 
@@ -346,7 +348,9 @@ Result<ReadValue> LmdbStore::get(std::string_view key) {
   if (auto problem = key_problem(key)) return *problem;
   ReadValue result;
   const int code = read([&](MDB_txn* snapshot) {
-    result.version = generation_ << 48 | mdb_txn_id(snapshot);
+    // Of a commit that is on its way the snapshot does not know yet.
+    result.version =
+        generation_ << 48 | std::min<std::uint64_t>(latest_news(), mdb_txn_id(snapshot));
     MDB_val name = as_val(key), value{};
     const int found = mdb_get(snapshot, records_, &name, &value);
     if (found == MDB_SUCCESS) result.value = as_view(value);
@@ -408,9 +412,16 @@ Result<std::vector<StoredEvent>> LmdbStore::events(std::uint64_t after, std::siz
 
 std::uint64_t LmdbStore::version() {
   const std::lock_guard lock(own_slot().mutex);
+  return generation_ << 48 | latest_news();
+}
+
+// The number of the latest commit that is not known to be ours. While one of ours is on its way to
+// the disk it counts as somebody else's; what is somebody else's never counts as ours.
+std::uint64_t LmdbStore::latest_news() {
   MDB_envinfo info{};
   if (environment_) mdb_env_info(environment_, &info);
-  return generation_ << 48 | info.me_last_txnid;
+  if (info.me_last_txnid > own_to_) return info.me_last_txnid;
+  return own_from_ - 1;
 }
 
 Health LmdbStore::health() {
@@ -466,17 +477,29 @@ int LmdbStore::commit_once(std::vector<Write>& batch) {
   MDB_txn* transaction = nullptr;
   int code = mdb_txn_begin(environment_, nullptr, 0, &transaction);
   if (code != MDB_SUCCESS) return code;
+  Effect effect;
   for (Write& write : batch) {
-    code = write.edit ? apply(transaction, write) : append_event(transaction, write.event);
+    if (write.edit) {
+      code = apply(transaction, write, effect);
+    } else {
+      effect.writes = true;
+      code = append_event(transaction, write.event);
+    }
     if (code != MDB_SUCCESS) {
       mdb_txn_abort(transaction);
       return code;
     }
   }
-  return mdb_txn_commit(transaction);  // frees it in any case
+  const std::uint64_t number = mdb_txn_id(transaction);
+  code = mdb_txn_commit(transaction);  // frees it in any case
+  // One that changes nothing takes no number: the next commit of anybody has it.
+  if (code != MDB_SUCCESS || !effect.writes || effect.news) return code;
+  if (number != own_to_ + 1) own_from_ = number;
+  own_to_ = number;
+  return code;
 }
 
-int LmdbStore::apply(MDB_txn* transaction, Write& write) {
+int LmdbStore::apply(MDB_txn* transaction, Write& write, Effect& effect) {
   MDB_val key = as_val(write.key), value{};
   const int found = mdb_get(transaction, records_, &key, &value);
   if (found != MDB_SUCCESS && found != MDB_NOTFOUND) return found;
@@ -484,13 +507,18 @@ int LmdbStore::apply(MDB_txn* transaction, Write& write) {
   if (found == MDB_SUCCESS) current = as_view(value);
   const Change change = write.edit(current);
   write.answer = change.answer;
-  if (change.kind == Change::Kind::erase && current)
+  if (change.kind == Change::Kind::erase && current) {
+    effect.writes = true;
+    effect.news |= change.news;
     return mdb_del(transaction, records_, &key, nullptr);
+  }
   if (change.kind != Change::Kind::put) return MDB_SUCCESS;
   if (auto problem = value_problem(change.value)) {
     write.answer = *problem;
     return MDB_SUCCESS;
   }
+  effect.writes = true;
+  effect.news |= change.news;
   value = as_val(change.value);
   return mdb_put(transaction, records_, &key, &value, 0);
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -55,6 +56,12 @@ class LmdbStore : public Store {
     MDB_txn* snapshot = nullptr;  // idle between reads, so that it holds back no pages
   };
 
+  // What a batch of writes comes to.
+  struct Effect {
+    bool writes = false;  // anything at all
+    bool news = false;
+  };
+
   LmdbStore(StoreDirectory directory, const LmdbOptions& options);
   int open_environment();
   void close_environment();
@@ -64,13 +71,14 @@ class LmdbStore : public Store {
 
   Slot& own_slot();
   int begin_read(Slot& slot);
+  std::uint64_t latest_news();
   template <class Body>
   int read(Body body);
   Error read_error(int code);
 
   std::optional<Error> commit(std::vector<Write>& batch);
   int commit_once(std::vector<Write>& batch);
-  int apply(MDB_txn* transaction, Write& write);
+  int apply(MDB_txn* transaction, Write& write, Effect& effect);
   int append_event(MDB_txn* transaction, std::string_view bytes);
   void look_after();
   void set_health(bool ok, std::string sentence, std::size_t failures);
@@ -83,6 +91,10 @@ class LmdbStore : public Store {
   unsigned records_ = 0, events_ = 0;
   std::size_t map_size_ = 0;
   std::uint64_t generation_ = 0;  // how often it was opened
+
+  // Commits of our own that are news to nobody here: the latest ones that no other commit came
+  // between. `own_to_` is written last and read first. Commits are numbered in all processes.
+  std::atomic<std::uint64_t> own_from_{1}, own_to_{0};
 
   std::mutex write_mutex_;  // held while a write transaction is open; taken before any slot
   std::array<Slot, 48> slots_;

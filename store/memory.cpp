@@ -50,10 +50,10 @@ Result<std::uint64_t> MemoryStore::apply(const std::string& key, const Edit& edi
   if (change.kind == Change::Kind::put) {
     if (auto problem = value_problem(change.value)) return *problem;
     values_.insert_or_assign(key, std::move(change.value));
-    ++version_;
+    if (change.news) ++version_;
   } else if (change.kind == Change::Kind::erase && current) {
     values_.erase(found);
-    ++version_;
+    if (change.news) ++version_;
   }
   return change.answer;
 }
@@ -70,7 +70,6 @@ void MemoryStore::append(const Event& event, Completion done) {
     for (std::string* text : {&events_.back().event.key, &events_.back().event.text})
       text->resize(std::min(text->size(), kMaxEventText));
     if (events_.size() > kMaxEvents) events_.pop_front();
-    ++version_;
   }
   complete(done, std::uint64_t{0});
 }

@@ -39,6 +39,7 @@ struct Change {
   Kind kind = Kind::keep;
   std::string value;         // of a put
   std::uint64_t answer = 0;  // handed to the completion
+  bool news = false;         // to this process, too: see Store::version()
 };
 
 // Runs inside the write transaction, on the engine's thread, with the value as it is then (none: no
@@ -47,7 +48,7 @@ using Edit = std::function<Change(std::optional<std::string_view> current)>;
 
 struct ReadValue {
   std::optional<std::string> value;  // none: no such key
-  std::uint64_t version = 0;         // of the whole store, when this was true
+  std::uint64_t version = 0;         // Store::version(), when this was true
 };
 
 struct Entry {
@@ -83,9 +84,11 @@ class Store {
   // Events with a sequence above `after`, oldest first, at most `limit` of them.
   virtual Result<std::vector<StoredEvent>> events(std::uint64_t after, std::size_t limit) = 0;
 
-  // Another number whenever any process has changed anything; costs a memory read. What was read at
-  // version v is still true while version() == v. It may run ahead of get() for the moment that a
-  // commit takes, so keep the version that came with the value.
+  // Another number whenever another process has changed anything, or this one has made a change
+  // that is `news`: whoever writes what he keeps in memory knows it, and need not read it again.
+  // Costs a memory read. What was read at version v is still true, but for one's own writes, while
+  // version() == v. It may run ahead of get() for the moment that a commit takes, so keep the
+  // version that came with the value. Now and then it moves for nothing, never the other way.
   virtual std::uint64_t version() = 0;
   virtual Health health() = 0;
 

@@ -18,16 +18,13 @@
 namespace sluice {
 namespace {
 
-constexpr int kAttempts = 16;  // against other writers of the same key
-
 UtcTime in_utc(Instant at, const ClockPair& now) {
   return at == Instant{} ? UtcTime{} : now.utc + (at - now.mono);
 }
 
 // The gate knows better, where there is one.
-Gate::View view_of(const std::shared_ptr<Gate>& gate, const HostState& stored,
-                   const ClockPair& now) {
-  if (gate) return gate->view(now.mono);
+Gate::View view_of(const std::shared_ptr<Gate>& gate, const HostState& stored) {
+  if (gate) return gate->view();
   Gate::View view;
   view.state = stored;
   return view;
@@ -139,7 +136,7 @@ std::optional<KeyDetail> GovernorSource::key(std::string_view key) {
   const auto gate = governor_.gates().find(key);
   const auto loaded = load_host(store_, key, now, governor_.rules()->longest_cooldown());
   const HostState stored = loaded ? loaded->state : HostState{};
-  const Gate::View view = view_of(gate, stored, now);
+  const Gate::View view = view_of(gate, stored);
   // A gate that nobody has been through stands above others.
   if (view.policy.empty() && stored.version == 0) return std::nullopt;
   const HostState& state = newer(view.state, stored);
@@ -150,7 +147,7 @@ std::optional<KeyDetail> GovernorSource::key(std::string_view key) {
   detail.opened_at = in_utc(state.opened_at, now);
   detail.reason = state.reason;
   detail.said = state.said;
-  detail.pace = view.pace;
+  if (gate) detail.pace = gate->pace(now.mono);
   detail.observed_only = view.observed;
   return detail;
 }
@@ -220,31 +217,26 @@ void GovernorSource::tell(std::string key, std::string text) {
                 {{}, [](const Result<std::uint64_t>&) {}});
 }
 
-// Read, change, write if nobody else did; else again. Runs on the store's thread after the first.
+// Done on the store's thread.
 void GovernorSource::change(const std::string& key, const Change& change, const std::string& said,
-                            const Done& done, int attempts) {
+                            const Done& done) {
   const ClockPair now = clock_now();
-  auto loaded = load_host(store_, key, now, governor_.rules()->longest_cooldown());
-  if (!loaded) return done(Error{loaded.error()});
-  const HostState next = change(std::move(loaded->state), now.mono);
   {
     const std::lock_guard guard(writes_mutex_);
     ++writes_;
   }
-  save_host(store_, key, next, now, {{}, [=, this](const Result<std::uint64_t>& saved) {
-                                       if (!saved) {
-                                         done(Error{saved.error()});
-                                       } else if (*saved > 0) {
-                                         tell(key, key + " " + said);
-                                         done(key + " " + said);
-                                       } else if (attempts > 0) {
-                                         this->change(key, change, said, done, attempts - 1);
-                                       } else {
-                                         done(Error{key + " is changed by others all the time"});
-                                       }
-                                       const std::lock_guard guard(writes_mutex_);
-                                       if (--writes_ == 0) no_writes_.notify_all();
-                                     }});
+  change_host(store_, key, now, governor_.rules()->longest_cooldown(),
+              [change, now](HostState state) { return change(std::move(state), now.mono); },
+              {{}, [=, this](const Result<std::uint64_t>& saved) {
+                 if (saved) {
+                   tell(key, key + " " + said);
+                   done(key + " " + said);
+                 } else {
+                   done(Error{saved.error()});
+                 }
+                 const std::lock_guard guard(writes_mutex_);
+                 if (--writes_ == 0) no_writes_.notify_all();
+               }});
 }
 
 // Done when the last one is; with the first thing that went wrong, if anything did.
@@ -260,17 +252,14 @@ void GovernorSource::change_all(const std::vector<std::string>& keys, const Chan
   const std::string many = std::to_string(keys.size()) + " keys: each " + said;
   const bool one = keys.size() == 1;
   for (const std::string& key : keys) {
-    this->change(
-        key, change, said,
-        [together, done, many, one](const Result<std::string>& result) {
-          std::unique_lock lock(together->mutex);
-          if (!result && !together->wrong) together->wrong = Error{result.error()};
-          if (--together->left > 0) return;
-          lock.unlock();
-          if (together->wrong) return done(*together->wrong);
-          done(one ? *result : many);
-        },
-        kAttempts);
+    this->change(key, change, said, [together, done, many, one](const Result<std::string>& result) {
+      std::unique_lock lock(together->mutex);
+      if (!result && !together->wrong) together->wrong = Error{result.error()};
+      if (--together->left > 0) return;
+      lock.unlock();
+      if (together->wrong) return done(*together->wrong);
+      done(one ? *result : many);
+    });
   }
 }
 

@@ -57,7 +57,7 @@ class GovernorSource : public AdminSource {
   void sum_up(const std::vector<KeyRow>& rows, bool first, bool last);
   Result<std::vector<std::string>> stored_keys(const std::string& key);
   void change(const std::string& key, const Change& change, const std::string& said,
-              const Done& done, int attempts);
+              const Done& done);
   void change_all(const std::vector<std::string>& keys, const Change& change,
                   const std::string& said, const Done& done);
   void tell(std::string key, std::string text);

@@ -97,6 +97,14 @@ TEST_CASE("lmdb: a change by another process is seen at once, and moves the vers
     CHECK(read->value == std::to_string(value));
     version = read->version;
     CHECK(opened.store->version() == version);
+    // Our own writes in between hide nothing of the other's, and are no news themselves; nor is
+    // what changes nothing.
+    for (std::uint64_t own = 0; own < value % 3; ++own) REQUIRE(put(*opened.store, "own", "v"));
+    REQUIRE(wait_for([&](Completion done) {
+      opened.store->compare_and_set("k", "never", "was", std::move(done));
+    }));
+    CHECK(opened.store->version() == version);
+    CHECK(opened.store->get("k")->version == version);
   }
 }
 
