@@ -205,16 +205,15 @@ HostState failed_late(const Rules& rules, HostState state, Instant now, const Ou
 }
 
 // The origin answered, and not against us.
-HostState answered(const Rules& rules, HostState state, Instant now, OutcomeKind kind) {
+void answered(const Rules& rules, HostState& state, Instant now, OutcomeKind kind) {
   if (state.phase == Phase::closed) {
     ++state.streak;
     state.consecutive = 0;
-    return state;
+    return;
   }
   // After a block, a 403 may be the same block without its marker: only a success is proof.
-  if (state.cause == Cause::anti_bot && kind != OutcomeKind::success) return state;
+  if (state.cause == Cause::anti_bot && kind != OutcomeKind::success) return;
   if (++state.probe_successes >= rules.breaker.successes_to_close) enter_closed(state, now);
-  return state;
 }
 
 }  // namespace
@@ -255,18 +254,24 @@ Step decide(const Rules& rules, HostState state, Instant now, const RequestInfo&
   return {{.act = Act::refuse, .until = until}, std::move(state)};
 }
 
-HostState observe(const Rules& rules, HostState state, Instant now, const Outcome& outcome,
-                  double jitter) {
+void learn(const Rules& rules, HostState& state, Instant now, const Outcome& outcome,
+           double jitter) {
   count(state.counts, outcome);
   std::erase_if(state.leases, [&](const ProbeLease& l) { return l.id == outcome.ticket.lease; });
-  if (outcome.kind == OutcomeKind::local) return state;
+  if (outcome.kind == OutcomeKind::local) return;
   const bool late = is_late(state, outcome.ticket);
-  if (is_failure(rules, outcome.kind)) {
-    return late ? failed_late(rules, std::move(state), now, outcome, jitter)
-                : failed(rules, std::move(state), now, outcome, jitter);
+  if (!is_failure(rules, outcome.kind)) {
+    if (!late) answered(rules, state, now, outcome.kind);
+  } else {
+    state = late ? failed_late(rules, std::move(state), now, outcome, jitter)
+                 : failed(rules, std::move(state), now, outcome, jitter);
   }
-  if (late) return state;
-  return answered(rules, std::move(state), now, outcome.kind);
+}
+
+HostState observe(const Rules& rules, HostState state, Instant now, const Outcome& outcome,
+                  double jitter) {
+  learn(rules, state, now, outcome, jitter);
+  return state;
 }
 
 HostState operator_open(HostState state, Instant now, Duration length, std::string_view reason) {

@@ -44,6 +44,10 @@ Step decide(const Rules& rules, HostState state, Instant now, const RequestInfo&
 HostState observe(const Rules& rules, HostState state, Instant now, const Outcome& outcome,
                   double jitter);
 
+// The same, where the state stands: most outcomes change a number or two of it.
+void learn(const Rules& rules, HostState& state, Instant now, const Outcome& outcome,
+           double jitter);
+
 // An operator's word counts for exactly the time given; the cooldown that stood is forgotten.
 HostState operator_open(HostState state, Instant now, Duration length, std::string_view reason);
 // The same on our own word, for something unusual; never shorter than what stands.

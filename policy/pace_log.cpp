@@ -5,13 +5,13 @@
 namespace sluice {
 
 void PaceLog::push(Entry entry) {
+  if (entries_.size() < capacity) return entries_.push_back(entry);
   entries_[end_] = entry;
   end_ = (end_ + 1) % capacity;
-  size_ = std::min(size_ + 1, capacity);
 }
 
 void PaceLog::add(Instant at, Duration grain) {
-  if (size_ > 0 && at - latest(0).at < grain) {
+  if (!entries_.empty() && at - latest(0).at < grain) {
     // The entry's earliest is forgotten, so what it holds counts longer: never too early.
     latest(0).at = std::max(latest(0).at, at);
     ++latest(0).count;
@@ -21,7 +21,7 @@ void PaceLog::add(Instant at, Duration grain) {
 }
 
 void PaceLog::remove(Instant at) {
-  for (std::size_t i = size_; i-- > 0;) {  // the oldest entry that may hold it
+  for (std::size_t i = size(); i-- > 0;) {  // the oldest entry that may hold it
     if (latest(i).at < at || latest(i).count == 0) continue;
     --latest(i).count;
     return;
@@ -30,13 +30,13 @@ void PaceLog::remove(Instant at) {
 
 std::uint32_t PaceLog::after(Instant since) const {
   std::uint32_t sum = 0;
-  for (std::size_t i = 0; i < size_ && latest(i).at > since; ++i) sum += latest(i).count;
+  for (std::size_t i = 0; i < size() && latest(i).at > since; ++i) sum += latest(i).count;
   return sum;
 }
 
 Instant PaceLog::nth_latest(std::uint32_t n) const {
   std::uint32_t sum = 0;
-  for (std::size_t i = 0; i < size_; ++i) {
+  for (std::size_t i = 0; i < size(); ++i) {
     sum += latest(i).count;
     if (sum >= n) return latest(i).at;
   }

@@ -3,9 +3,9 @@
 // never too early. A plain value.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "policy/time.h"
 
@@ -34,19 +34,22 @@ class PaceLog {
     std::uint32_t count = 0;
     bool operator==(const Entry&) const = default;
   };
-  std::size_t size() const { return size_; }
-  const Entry& latest(std::size_t i) const {
-    return entries_[(end_ + 2 * capacity - 1 - i) % capacity];
-  }
+  std::size_t size() const { return entries_.size(); }
+  const Entry& latest(std::size_t i) const { return entries_[place(i)]; }
 
   bool operator==(const PaceLog&) const = default;
 
  private:
-  Entry& latest(std::size_t i) { return entries_[(end_ + 2 * capacity - 1 - i) % capacity]; }
+  Entry& latest(std::size_t i) { return entries_[place(i)]; }
+  std::size_t place(std::size_t i) const {
+    const std::size_t size = entries_.size();
+    const std::size_t end = size < capacity ? size : end_;
+    return end > i ? end - 1 - i : end + size - 1 - i;
+  }
   void push(Entry entry);
 
-  std::array<Entry, capacity> entries_{};
-  std::size_t end_ = 0, size_ = 0;
+  std::vector<Entry> entries_;  // grows up to `capacity`, then the oldest makes room
+  std::size_t end_ = 0;         // behind the latest, once it is full
 };
 
 }  // namespace sluice

@@ -86,10 +86,10 @@ std::string pace_change_sentence(const Rules& rules, const PaceMemory& before,
 
 std::string pace_sentence(const Rules& rules, const PaceState& state, Instant now) {
   const std::string text = words(rules, state.learned);
-  const PaceStep step = pace_decide(rules, state, now, 0);
-  if (step.go) return text;
-  if (step.at == Instant::max()) return text + "; next slot after an answer";
-  return text + "; next slot in " + format_duration(step.at - now);
+  const Instant opens = pace_opens(rules, state, now);
+  if (opens <= now) return text;
+  if (opens == Instant::max()) return text + "; next slot after an answer";
+  return text + "; next slot in " + format_duration(opens - now);
 }
 
 }  // namespace sluice

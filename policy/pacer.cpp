@@ -125,25 +125,6 @@ Duration grain_of(const PaceMemory& learned) {
   return many ? learned.length / Duration::rep{entries} : Duration(0);
 }
 
-void take(const Rules& rules, PaceState& state, Instant now, double jitter, PaceTicket& ticket) {
-  PaceFlight& flight = state.flight;
-  if (learns(rules)) {
-    begin_cycle(state, now);
-    flight.log.add(now, grain_of(state.learned));
-    if (state.learned.model == PaceModel::bucket) bucket_take(state, now);
-  }
-  ++flight.in_flight;
-  ++flight.sent;
-  ticket = {.sent = now,
-            .ordinal = flight.sent,
-            .crowd = flight.in_flight,
-            .probe = flight.incident.open};
-  if (ticket.probe) flight.incident.probing = ticket.ordinal;
-  flight.last_sent = now;
-  flight.spaced_from = now;
-  flight.jitter = std::clamp(jitter, 0.0, 1.0);
-}
-
 void grow(PaceState& state, Instant now) {
   PaceFlight& flight = state.flight;
   if (flight.gentle <= 0) return;
@@ -247,30 +228,35 @@ void failed(const Rules& rules, PaceState& state) {
 
 }  // namespace
 
-PaceStep pace_decide(const Rules& rules, PaceState state, Instant now, double jitter) {
-  PaceStep step;
+Instant pace_opens(const Rules& rules, const PaceState& state, Instant now) {
   const auto most = most_in_flight(rules, state);
-  if ((most > 0 && state.flight.in_flight >= most) || state.flight.incident.probing != 0) {
-    step.at = Instant::max();
-  } else {
-    step.at = earliest(rules, state, now);
-    step.go = step.at <= now;
+  const bool full = most > 0 && state.flight.in_flight >= most;
+  if (full || state.flight.incident.probing != 0) return Instant::max();
+  return earliest(rules, state, now);
+}
+
+PaceTicket pace_take(const Rules& rules, PaceState& state, Instant now, double jitter) {
+  PaceFlight& flight = state.flight;
+  if (learns(rules)) {
+    begin_cycle(state, now);
+    flight.log.add(now, grain_of(state.learned));
+    if (state.learned.model == PaceModel::bucket) bucket_take(state, now);
   }
-  if (step.go) take(rules, state, now, jitter, step.ticket);
-  step.next = state;
-  return step;
+  ++flight.in_flight;
+  ++flight.sent;
+  const PaceTicket ticket{.sent = now,
+                          .ordinal = flight.sent,
+                          .crowd = flight.in_flight,
+                          .probe = flight.incident.open};
+  if (ticket.probe) flight.incident.probing = ticket.ordinal;
+  flight.last_sent = now;
+  flight.spaced_from = now;
+  flight.jitter = std::clamp(jitter, 0.0, 1.0);
+  return ticket;
 }
 
-PaceStep pace_forced(const Rules& rules, PaceState state, Instant now, double jitter) {
-  PaceStep step;
-  step.go = true;
-  take(rules, state, now, jitter, step.ticket);
-  step.next = state;
-  return step;
-}
-
-PaceState pace_observe(const Rules& rules, PaceState state, Instant now, const PaceTicket& ticket,
-                       const Outcome& outcome) {
+void pace_observe(const Rules& rules, PaceState& state, Instant now, const PaceTicket& ticket,
+                  const Outcome& outcome) {
   switch (outcome.kind) {
     case OutcomeKind::local: break;
     case OutcomeKind::success:
@@ -295,32 +281,28 @@ PaceState pace_observe(const Rules& rules, PaceState state, Instant now, const P
       if (learns(rules)) failed(rules, state);
       break;
   }
-  return state;
 }
 
-PaceState pace_done(PaceState state, Instant, const PaceTicket& ticket) {
+void pace_done(PaceState& state, const PaceTicket& ticket) {
   if (state.flight.in_flight > 0) --state.flight.in_flight;
   PaceIncident& incident = state.flight.incident;
   if (ticket.probe && incident.probing == ticket.ordinal) incident.probing = 0;
-  return state;
 }
 
-PaceState pace_reopened(const Rules& rules, PaceState state) {
+void pace_reopened(const Rules& rules, PaceState& state) {
   PaceFlight& flight = state.flight;
-  if (!rules.pace.ramp) return state;
+  if (!rules.pace.ramp) return;
   // Where the limit is known by now there is nothing to feel for.
-  if (learns(rules) && state.learned.model != PaceModel::none) return state;
+  if (learns(rules) && state.learned.model != PaceModel::none) return;
   flight.gentle = 2;
   flight.ramping = true;
   flight.clean = careful_start;
-  return state;
 }
 
-PaceState pace_cleared(PaceState state) {
+void pace_cleared(PaceState& state) {
   state.flight.incident = {};
   state.flight.spaced_from = Instant{};
   state.learned.hold = Instant{};
-  return state;
 }
 
 namespace {
@@ -368,9 +350,8 @@ PaceState pace_restored(const Rules&, PaceMemory learned, Instant now) {
   return state;
 }
 
-PaceState pace_adopted(const Rules& rules, PaceState state, const PaceMemory& learned,
-                       Instant now) {
-  if (learned == state.learned || !makes_sense(learned)) return state;
+void pace_adopted(const Rules& rules, PaceState& state, const PaceMemory& learned, Instant now) {
+  if (learned == state.learned || !makes_sense(learned)) return;
   PaceFlight& flight = state.flight;
   const PaceMemory before = std::exchange(state.learned, learned);
   if (rules.pace.adapt == Adapt::linear && learned.delay > before.delay) {
@@ -385,7 +366,6 @@ PaceState pace_adopted(const Rules& rules, PaceState state, const PaceMemory& le
     flight.log.assume(learned.count, now - learned.length, now);
     flight.cycle = now - learned.length;
   }
-  return state;
 }
 
 bool pace_tightens(const PaceMemory& before, const PaceMemory& after) {

@@ -1,5 +1,6 @@
-// What is known about a key's limit, and when the next request may go. Pure functions from a state
-// to the next one, with time and jitter passed in; never sleeps, never stores. It learns from what
+// What is known about a key's limit, and when the next request may go. Functions of what they are
+// given, with time and jitter passed in; never sleeps, never stores. A state is large and changes
+// with every request, so it is changed where it stands, by nothing else. It learns from what
 // the origin says is left, else from refusals: a window, a bucket, a limit on concurrency, a ban.
 // The breaker decides first whether anything may go at all; the pacer, what goes when it may.
 #pragma once
@@ -103,39 +104,32 @@ struct PaceTicket {
   bool operator==(const PaceTicket&) const = default;
 };
 
-struct PaceStep {
-  bool go = false;
-  // !go: ask again then, or after any answer. Instant::max(): only an answer can change it.
-  Instant at{};
-  PaceTicket ticket{};  // of a request that goes
-  PaceState next;
-};
+// When a request may go: `now` or before, if at once. Else ask again then, or after any answer.
+// Instant::max(): only an answer can change it.
+Instant pace_opens(const Rules& rules, const PaceState& state, Instant now);
 
-// May a request go? Asking takes the slot, if there is one; report it with pace_observe and
+// One goes, whatever the pace says: it takes its slot. To be reported with pace_observe and
 // pace_done. `jitter` is in [0, 1).
-PaceStep pace_decide(const Rules& rules, PaceState state, Instant now, double jitter);
-
-// For a request that goes whatever the pace (mode "observe"): only counts it.
-PaceStep pace_forced(const Rules& rules, PaceState state, Instant now, double jitter);
+PaceTicket pace_take(const Rules& rules, PaceState& state, Instant now, double jitter);
 
 // What an answer's head, or a failure, teaches. Call it once for each request that went, at most.
-PaceState pace_observe(const Rules& rules, PaceState state, Instant now, const PaceTicket& ticket,
-                       const Outcome& outcome);
+void pace_observe(const Rules& rules, PaceState& state, Instant now, const PaceTicket& ticket,
+                  const Outcome& outcome);
 
 // The exchange is over, answered or not, or the client left: its place is free.
-PaceState pace_done(PaceState state, Instant now, const PaceTicket& ticket);
+void pace_done(PaceState& state, const PaceTicket& ticket);
 
 // The breaker closed again after a cooldown: resume slowly, unless the limit is known by now.
-PaceState pace_reopened(const Rules& rules, PaceState state);
+void pace_reopened(const Rules& rules, PaceState& state);
 
 // An operator cleared the key: what is known about its limit stays, no refusal is waited out.
-PaceState pace_cleared(PaceState state);
+void pace_cleared(PaceState& state);
 
 // What a process makes of what the one before it had learned.
 PaceState pace_restored(const Rules& rules, PaceMemory learned, Instant now);
 
 // What another process has learned counts here, too, from now on.
-PaceState pace_adopted(const Rules& rules, PaceState state, const PaceMemory& learned, Instant now);
+void pace_adopted(const Rules& rules, PaceState& state, const PaceMemory& learned, Instant now);
 
 // From `before` to `after` less is allowed: to be durable before anyone acts on it.
 bool pace_tightens(const PaceMemory& before, const PaceMemory& after);

@@ -55,7 +55,8 @@ class PolicySet {
   };
   struct Hash {
     using is_transparent = void;
-    std::size_t operator()(std::string_view text) const noexcept {
+    // Not noexcept, so that the tables keep the hashes: what is passed over is not read.
+    std::size_t operator()(std::string_view text) const {
       return std::hash<std::string_view>{}(text);
     }
   };

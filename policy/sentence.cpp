@@ -1,7 +1,6 @@
 #include "policy/sentence.h"
 
-#include <array>
-#include <cstdio>
+#include <string>
 
 #include "policy/breaker.h"
 #include "policy/units.h"
@@ -53,19 +52,25 @@ std::string why(const HostState& state) {
   return "an earlier failure";
 }
 
-// Rounded up to the second.
-std::string date_and_time(UtcTime at, const char* format) {
+// "2026-11-19", the separator, "10:02:11": rounded up to the second. By hand, for every refusal
+// says it twice, and printf would be a fifth of what one costs.
+std::string date_and_time(UtcTime at, char separator) {
   const auto since_epoch = std::chrono::ceil<std::chrono::seconds>(at.time_since_epoch());
   const auto days = std::chrono::floor<std::chrono::days>(since_epoch);
   const std::chrono::year_month_day date{std::chrono::sys_days(days)};
   const std::chrono::hh_mm_ss time(since_epoch - days);
-  std::array<char, 64> text;
-  const int size = std::snprintf(
-      text.data(), text.size(), format, static_cast<int>(date.year()),
-      static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-      static_cast<int>(time.hours().count()), static_cast<int>(time.minutes().count()),
-      static_cast<int>(time.seconds().count()));
-  return {text.data(), static_cast<std::size_t>(size)};
+  std::string text = "0000-00-00 00:00:00";
+  const auto write = [&text](std::size_t end, int value) {
+    for (; value > 0 && end > 0; value /= 10) text[--end] = static_cast<char>('0' + value % 10);
+  };
+  write(4, static_cast<int>(date.year()));
+  write(7, static_cast<int>(static_cast<unsigned>(date.month())));
+  write(10, static_cast<int>(static_cast<unsigned>(date.day())));
+  text[10] = separator;
+  write(13, static_cast<int>(time.hours().count()));
+  write(16, static_cast<int>(time.minutes().count()));
+  write(19, static_cast<int>(time.seconds().count()));
+  return text;
 }
 
 }  // namespace
@@ -83,12 +88,12 @@ std::string shut_by(const HostState& state) {
 
 std::string clock_time(UtcTime at, UtcTime utc_now) {
   const bool near = at - utc_now < 12h && utc_now - at < 12h;
-  const std::string whole = date_and_time(at, "%04d-%02u-%02u %02d:%02d:%02d UTC");
+  const std::string whole = date_and_time(at, ' ') + " UTC";
   constexpr std::size_t clock_size = sizeof("10:02:11 UTC") - 1;
   return near ? whole.substr(whole.size() - clock_size) : whole;
 }
 
-std::string iso_time(UtcTime at) { return date_and_time(at, "%04d-%02u-%02uT%02d:%02d:%02dZ"); }
+std::string iso_time(UtcTime at) { return date_and_time(at, 'T') + "Z"; }
 
 std::string_view cause_word(Cause cause) {
   switch (cause) {

@@ -37,7 +37,7 @@ Permit& Permit::operator=(Permit&& other) noexcept {
   return *this;
 }
 
-Judgement Permit::report(Outcome outcome, bool safe, Asker* asker, Mailbox* mailbox) {
+Judgement Permit::report(Outcome& outcome, bool safe, Asker* asker, Mailbox* mailbox) {
   body_->reported = true;
   outcome.ticket = body_->ticket;
   outcome.sent = body_->pace.sent;
@@ -51,14 +51,13 @@ void Permit::sent(bool is_sent) {
 bool Permit::counts() const { return body_ && !body_->taken.empty(); }
 
 Judgement Permit::answered(const Head& response, Asker& asker, Mailbox& mailbox) {
-  body_->outcome =
-      body_->journey.match.classifier->head(response.status, response.fields, utc_now());
-  body_->judged = true;
+  body_->outcome.emplace(
+      body_->journey.match.classifier->head(response.status, response.fields, utc_now()));
   body_->sent = true;
   if (!body_->taken.empty()) body_->governor.settle(*body_, &response);
-  const OutcomeKind kind = body_->outcome.kind;
+  const OutcomeKind kind = body_->outcome->kind;
   if (kind == OutcomeKind::success || kind == OutcomeKind::neutral) return {.kind = kind};
-  return report(body_->outcome, replayable(), &asker, &mailbox);
+  return report(*body_->outcome, replayable(), &asker, &mailbox);
 }
 
 MarkerScan Permit::scan(const Head& response) const {
@@ -69,30 +68,36 @@ MarkerScan Permit::scan(const Head& response) const {
 }
 
 Judgement Permit::found(std::size_t marker, Asker& asker, Mailbox& mailbox) {
-  return report(body_->journey.match.classifier->body(std::move(body_->outcome), marker), false,
-                &asker, &mailbox);
+  body_->outcome = body_->journey.match.classifier->body(*std::move(body_->outcome), marker);
+  return report(*body_->outcome, false, &asker, &mailbox);
 }
 
 void Permit::scanned() {
-  if (body_ && body_->judged && !body_->reported) report(body_->outcome, false, nullptr, nullptr);
+  if (body_ && body_->outcome && !body_->reported) report(*body_->outcome, false, nullptr, nullptr);
 }
 
 bool Permit::replayable() const { return body_ && body_->journey.replayable; }
 
 Judgement Permit::failed(OutcomeKind kind, bool nothing_sent, Asker& asker, Mailbox& mailbox) {
   if (!body_ || body_->reported) return {.kind = kind};
-  return report({.kind = kind}, nothing_sent || replayable(), &asker, &mailbox);
+  Outcome outcome{.kind = kind};
+  return report(outcome, nothing_sent || replayable(), &asker, &mailbox);
 }
 
 void Permit::connected() {
   sent(true);
-  if (body_ && !body_->reported) report({.kind = OutcomeKind::success}, false, nullptr, nullptr);
+  if (!body_ || body_->reported) return;
+  Outcome outcome{.kind = OutcomeKind::success};
+  report(outcome, false, nullptr, nullptr);
 }
 
 void Permit::done() {
   if (!body_) return;
   scanned();
-  if (!body_->reported) report({.kind = OutcomeKind::local}, false, nullptr, nullptr);
+  if (!body_->reported) {
+    Outcome outcome{.kind = OutcomeKind::local};
+    report(outcome, false, nullptr, nullptr);
+  }
   if (!body_->taken.empty()) body_->governor.settle(*body_, nullptr);
   body_->governor.done(*body_);
   body_.reset();

@@ -140,7 +140,7 @@ class [[nodiscard]] Permit {
 
  private:
   friend class Governor;
-  Judgement report(Outcome outcome, bool safe, Asker* asker, Mailbox* mailbox);
+  Judgement report(Outcome& outcome, bool safe, Asker* asker, Mailbox* mailbox);
 
   std::unique_ptr<Body> body_;
 };

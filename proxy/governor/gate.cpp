@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "policy/host_merge.h"
 #include "proxy/clock.h"
 
 namespace sluice {
@@ -17,44 +16,43 @@ constexpr Duration kBlockPatience = 5s;  // for a write of the request limits or
 
 }  // namespace
 
+void Gate::fetch() const {
+  constexpr std::size_t line = 64;
+  const char* const from = reinterpret_cast<const char*>(&mutex_);
+  const char* const to = reinterpret_cast<const char*>(&record_) + line;
+  for (const char* at = from; at < to; at += line) __builtin_prefetch(at, 1);
+}
+
 bool Gate::is_current(std::uint64_t store_version) {
   const std::lock_guard guard(mutex_);
-  return known_ && (seen_ == store_version || saving_);
+  return record_.is_current(store_version);
 }
 
 bool Gate::is_known() {
   const std::lock_guard guard(mutex_);
-  return known_;
+  return record_.is_known();
 }
 
 void Gate::load(HostState stored, std::uint64_t store_version, const Rules& rules, Instant now,
                 Effects& out) {
   const std::lock_guard guard(mutex_);
-  if (!known_) {
-    known_ = true;
-    seen_ = store_version;
-    base_ = stored;
+  if (!record_.is_known()) {
+    record_.read_first(stored, store_version);
     state_ = std::move(stored);
     pace_ = pace_restored(rules, state_.pace, now);
-    return;
+  } else if (record_.is_news(stored, store_version)) {
+    adopt(stored, rules_ != nullptr ? *rules_ : rules, now, out);
   }
-  // The write under way will tell, and knows which came first.
-  if (saving_) return;
-  seen_ = store_version;
-  // Read before our own last write, or swept away: we know it better.
-  if (stored.version <= base_.version) return;
-  adopt(stored, rules_ != nullptr ? *rules_ : rules, now, out);
 }
 
-// Another process has written. Its word and ours are put together.
+// Another process has written.
 void Gate::adopt(const HostState& stored, const Rules& rules, Instant now, Effects& out) {
-  const HostState before = std::exchange(state_, merged(base_, state_, stored));
-  base_ = stored;
-  dirty_ |= !(state_ == stored);
-  pace_ = pace_adopted(rules, pace_, state_.pace, now);
+  const HostState before = state_;
+  state_ = record_.merge(std::move(state_), stored);
+  pace_adopted(rules, pace_, state_.pace, now);
   if (before.phase != Phase::closed && state_.phase == Phase::closed) {
     const bool by_operator = state_.until == Instant{};
-    pace_ = by_operator ? pace_cleared(pace_) : pace_reopened(rules, pace_);
+    by_operator ? pace_cleared(pace_) : pace_reopened(rules, pace_);
   }
   const bool moved = state_.epoch != before.epoch || state_.phase != before.phase ||
                      state_.until != before.until || state_.leases != before.leases;
@@ -68,12 +66,16 @@ Gate::Pass Gate::pass(const Journey& who, double jitter, Instant now) {
   using Act = Decision::Act;
   const Rules& rules = *who.match.rules;
   std::optional<HostState> before;
-  if (state_.phase != Phase::closed) before = state_;
-  Step step = decide(rules, std::move(state_), now, {who.arrived});
-  state_ = std::move(step.next);
+  Decision decision{.act = Act::forward, .ticket = {.epoch = state_.epoch}};
+  if (state_.phase != Phase::closed) {  // else it has nothing to say
+    before = state_;
+    Step step = decide(rules, std::move(state_), now, {who.arrived});
+    state_ = std::move(step.next);
+    decision = step.decision;
+  }
   const bool watches = rules.mode == Mode::observe;
-  const Act act = watches ? Act::forward : step.decision.act;
-  Pass out{act, step.decision.until, step.decision.ticket};
+  const Act act = watches ? Act::forward : decision.act;
+  Pass out{act, decision.until, decision.ticket};
   if (watches) out.ticket.epoch = state_.epoch;
   if (act == Act::hold || act == Act::refuse) return out;
 
@@ -85,19 +87,15 @@ Gate::Pass Gate::pass(const Journey& who, double jitter, Instant now) {
   };
   if (!watches && unusual_.next_at() > now) return later(unusual_.next_at());
   if (who.crawl_delay) pace_.flight.crawl_delay = *who.crawl_delay;
-  PaceStep pace =
-      watches ? pace_forced(rules, pace_, now, jitter) : pace_decide(rules, pace_, now, jitter);
-  out.pace = pace.ticket;
-  if (pace.go) {
-    if (allowances_ != nullptr && Allowances::concern(who)) take_allowance(who, now, out);
-    // What an allowance stops was never sent: to the pace it is as if nobody had asked.
-    if (out.act == act) pace_ = pace.next;
-    if (out.by != By::key && before) state_ = std::move(*before);
-    if (out.by != By::key && out.act == Act::refuse) ++state_.counts.refused;
-    if (out.act != Act::hold && out.act != Act::refuse) unusual_.went(now);
-    return out;
-  }
-  return later(pace.at);
+  const Instant opens = watches ? now : pace_opens(rules, pace_, now);
+  if (opens > now) return later(opens);
+  if (allowances_ != nullptr && Allowances::concern(who)) take_allowance(who, now, out);
+  // What an allowance stops was never sent: to the pace it is as if nobody had asked.
+  if (out.act == act) out.pace = pace_take(rules, pace_, now, jitter);
+  if (out.by != By::key && before) state_ = std::move(*before);
+  if (out.by != By::key && out.act == Act::refuse) ++state_.counts.refused;
+  if (out.act != Act::hold && out.act != Act::refuse) unusual_.went(now);
+  return out;
 }
 
 // Last, because what is taken counts from now on.
@@ -181,7 +179,7 @@ Gate::Asked Gate::answer(Journey& who, Asker& asker, Mailbox& mailbox, double ji
     passed = pass(who, jitter, now);
   }
   // Nobody is told of a cooldown that a crash could still undo.
-  if (passed.act == Act::refuse && !is_durable())
+  if (passed.act == Act::refuse && !record_.is_durable())
     passed = {.act = Act::hold, .until = Instant::max()};
   if (passed.act == Act::forward) {
     count_forward(who);
@@ -189,7 +187,7 @@ Gate::Asked Gate::answer(Journey& who, Asker& asker, Mailbox& mailbox, double ji
     return {Asked::Kind::go, std::move(passed)};
   }
   if (passed.act == Act::refuse) {
-    dirty_ = true;
+    record_.touch();
     return {Asked::Kind::refused, passed};
   }
   const bool first = who.tries > 0;
@@ -199,7 +197,7 @@ Gate::Asked Gate::answer(Journey& who, Asker& asker, Mailbox& mailbox, double ji
   auto visitor =
       std::make_shared<Visitor>(Visitor{mailbox, &asker, shared_from_this(), std::move(who)});
   if (passed.act == Act::probe) {
-    claims_next_.push_back({visitor, passed});
+    record_.wait_for_it({visitor, passed});
     save_soon(out);
   } else {
     enqueue(visitor, first);
@@ -273,18 +271,18 @@ void Gate::pump(double jitter, Instant now, Effects& out) {
       wake_at(out, std::min(passed.until, *queue_->turns.next_deadline()));
       break;
     }
-    if (passed.act == Act::refuse && !is_durable()) return;
+    if (passed.act == Act::refuse && !record_.is_durable()) return;
     queue_->turns.pop();  // takes its turn, unlike one that is removed
     dequeue(id);
     if (passed.act == Act::probe) {
-      claims_next_.push_back({visitor, passed});
+      record_.wait_for_it({visitor, passed});
       save_soon(out);
       continue;
     }
     if (passed.act == Act::forward) count_forward(visitor->journey);
     out.words.push_back({.to = visitor, .pass = passed});
   }
-  if (waiting() == 0 || !is_durable()) return;
+  if (waiting() == 0 || !record_.is_durable()) return;
   const bool asked_store = block_due_ != Instant{};
   for (const Waiter& late : queue_->turns.expire(now)) {
     auto visitor = std::move(queue_->visitors.at(late.id));
@@ -305,32 +303,33 @@ Gate::Told Gate::tell(const Permit::Body& permit, const Outcome& outcome, bool s
   const std::lock_guard guard(mutex_);
   const Journey& who = permit.journey;
   const Rules& rules = *who.match.rules;
-  dirty_ = true;
+  record_.touch();
   const bool good = outcome.kind == OutcomeKind::success || outcome.kind == OutcomeKind::neutral;
   const PaceMemory learned = pace_.learned;
-  pace_ = pace_observe(rules, pace_, now, permit.pace, outcome);
+  pace_observe(rules, pace_, now, permit.pace, outcome);
   bool tighter = false;
   if (good && state_.phase == Phase::closed) {
-    state_ = observe(rules, std::move(state_), now, outcome, jitter);
+    learn(rules, state_, now, outcome, jitter);
   } else {
     const HostState before = state_;
-    state_ = observe(rules, std::move(state_), now, outcome, jitter);
+    learn(rules, state_, now, outcome, jitter);
     if (before.phase != Phase::closed && state_.phase == Phase::closed) {
-      pace_ = pace_reopened(rules, pace_);
+      pace_reopened(rules, pace_);
     }
     note_transition(before, now, out);
     tighter = tightens(before, state_);
     if (state_.phase != before.phase && !tighter) save_soon(out);
   }
   note_pace(rules, learned, outcome, out);
-  if (tighter || pace_tightens(learned, pace_.learned)) tighter_next_ = true;
+  tighter |= pace_tightens(learned, pace_.learned);
+  if (tighter) record_.tighten();
   Told told;
   // Also a refusal that changed nothing waits: it tells of the same cooldown.
-  if (asker != nullptr && !good && !is_durable()) {
+  if (asker != nullptr && !good && !record_.is_durable()) {
     told.wait = std::make_shared<Visitor>(Visitor{*mailbox, asker, shared_from_this()});
-    (tighter_next_ ? told_next_ : told_now_).push_back(told.wait);
+    record_.wait_for_it(told.wait);
   }
-  if (tighter_next_) save_soon(out);
+  if (tighter) save_soon(out);
   if (watch_ != nullptr && who.tries == 0) watch_answer(outcome, now, out);
   const bool open = phase_at(state_, now) == Phase::open;
   const Instant again = open ? state_.until : now;
@@ -371,7 +370,7 @@ bool Gate::take_retry() {
 
 void Gate::done(const PaceTicket& ticket, Instant now, Effects& out) {
   const std::lock_guard guard(mutex_);
-  pace_ = pace_done(pace_, now, ticket);
+  pace_done(pace_, ticket);
   last_used_ = now;
   if (waiting() > 0) wake_at(out, now);
 }
@@ -384,33 +383,18 @@ void Gate::note_transition(const HostState& before, Instant now, Effects& out) {
 }
 
 void Gate::save_soon(Effects& out) {
-  if (saving_) {
-    save_again_ = true;
-    return;
-  }
-  saving_ = true;
-  dirty_ = false;
-  tighter_now_ = std::exchange(tighter_next_, false);
-  told_now_ = std::exchange(told_next_, {});
-  claims_now_ = std::exchange(claims_next_, {});
-  writing_ = state_;
-  out.save = state_;
+  if (record_.begin(state_)) out.save = state_;
 }
 
-// Probes that were taken on a state that does not hold.
-void Gate::take_back_claims(Instant now) {
-  for (auto* claims : {&claims_now_, &claims_next_}) {
-    for (Claim& claim : *claims) {
-      take_back(claim, now);
-      enqueue(std::move(claim.visitor), true);
-    }
-    claims->clear();
-  }
+std::optional<HostState> Gate::take_dirty() {
+  const std::lock_guard guard(mutex_);
+  if (!record_.begin_flush(state_)) return std::nullopt;
+  return state_;
 }
 
 // What was given for a probe that does not go.
-void Gate::take_back(const Claim& claim, Instant now) {
-  pace_ = pace_done(pace_, now, claim.pass.pace);
+void Gate::take_back(const Claim& claim) {
+  pace_done(pace_, claim.pass.pace);
   if (allowances_ != nullptr)
     allowances_->give_back(key_, claim.visitor->journey, claim.pass.taken);
 }
@@ -418,51 +402,34 @@ void Gate::take_back(const Claim& claim, Instant now) {
 void Gate::saved(const Result<std::uint64_t>& version, const HostState* stored, bool keep_going,
                  Instant now, Effects& out) {
   const std::lock_guard guard(mutex_);
-  saving_ = false;
-  const bool was_tighter = std::exchange(tighter_now_, false);
-  if (was_tighter && waiting() > 0) wake_at(out, now);
-  const bool lost = version && *version == 0;
-  if (!version || lost) dirty_ = true;
-  if (version && !lost) {
-    base_ = std::move(writing_);
-    base_.version = state_.version = *version;
-  }
-  if (lost && stored != nullptr) {
+  if (record_.is_tightening() && waiting() > 0) wake_at(out, now);
+  GateRecord::Due due = record_.end(version);
+  const bool written = version && *version > 0;
+  if (written) state_.version = *version;
+  if (version && !written && stored != nullptr) {
     adopt(*stored, *rules_, now, out);
-    take_back_claims(now);
+    for (Claim& claim : record_.lose(std::move(due))) {
+      take_back(claim);
+      enqueue(std::move(claim.visitor), true);
+    }
     if (waiting() > 0) wake_at(out, now);
-    told_next_.insert(told_next_.end(), told_now_.begin(), told_now_.end());
-    told_now_.clear();
-    tighter_next_ |= was_tighter;
-    const bool again = std::exchange(save_again_, false);
-    if (tighter_next_ || !told_next_.empty() || again) return save_soon(out);
+    due = {};
   }
-  for (auto& visitor : told_now_) out.words.push_back({.to = std::move(visitor), .durable = true});
-  for (Claim& claim : claims_now_) {
-    const bool go = (version && !lost) || keep_going;
-    if (go) count_forward(claim.visitor->journey);
-    if (!go) {
+  for (auto& visitor : due.told) out.words.push_back({.to = std::move(visitor), .durable = true});
+  for (Claim& claim : due.claims) {
+    if (written || keep_going) {
+      count_forward(claim.visitor->journey);
+    } else {
       std::erase_if(state_.leases,
                     [&](const ProbeLease& l) { return l.id == claim.pass.ticket.lease; });
-      take_back(claim, now);
+      take_back(claim);
       claim.pass = {.act = Decision::Act::refuse,
                     .by = By::store,
                     .why = version ? std::string() : version.error()};
     }
     out.words.push_back({.to = std::move(claim.visitor), .pass = std::move(claim.pass)});
   }
-  told_now_.clear();
-  claims_now_.clear();
-  if (std::exchange(save_again_, false)) save_soon(out);
-}
-
-std::optional<HostState> Gate::take_dirty() {
-  const std::lock_guard guard(mutex_);
-  if (!dirty_ || saving_ || !known_) return std::nullopt;
-  saving_ = true;
-  dirty_ = false;
-  writing_ = state_;
-  return state_;
+  if (record_.wants_write()) save_soon(out);
 }
 
 bool Gate::has_waiting() {
@@ -472,7 +439,7 @@ bool Gate::has_waiting() {
 
 bool Gate::is_idle(Instant now, Duration quiet) {
   const std::lock_guard guard(mutex_);
-  return !queue_ && pace_.flight.in_flight == 0 && !saving_ && !dirty_ &&
+  return !queue_ && pace_.flight.in_flight == 0 && record_.is_settled() &&
          now - last_used_ >= quiet && unusual_.going_on().empty();
 }
 
@@ -491,7 +458,7 @@ Gate::Glance Gate::glance_at(const HostState& state, Instant now) {
 Gate::Glance Gate::glance(Instant now) {
   const std::lock_guard guard(mutex_);
   Glance out = glance_at(state_, now);
-  out.held = waiting() + claims_now_.size() + claims_next_.size();
+  out.held = waiting() + record_.claims();
   out.in_flight = pace_.flight.in_flight;
   out.policy = policy_;
   return out;
@@ -502,17 +469,19 @@ bool Gate::shut_by_operator(Instant now) {
   return state_.cause == Cause::operator_act && phase_at(state_, now) == Phase::open;
 }
 
-Gate::View Gate::view(Instant now) {
+std::string Gate::pace(Instant now) {
+  const std::lock_guard guard(mutex_);
+  return rules_ != nullptr ? pace_text(now) : std::string();
+}
+
+Gate::View Gate::view() {
   const std::lock_guard guard(mutex_);
   View out;
   out.state = state_;
-  out.held = waiting() + claims_now_.size() + claims_next_.size();
+  out.held = waiting() + record_.claims();
   out.in_flight = pace_.flight.in_flight;
   out.policy = policy_;
-  if (rules_ != nullptr) {
-    out.pace = pace_text(now);
-    out.observed = rules_->mode == Mode::observe;
-  }
+  out.observed = rules_ != nullptr && rules_->mode == Mode::observe;
   return out;
 }
 

@@ -20,20 +20,13 @@
 #include "policy/pacer.h"
 #include "proxy/governor/admission.h"
 #include "proxy/governor/allowances.h"
+#include "proxy/governor/gate_record.h"
 #include "proxy/governor/rulebook.h"
+#include "proxy/governor/visitor.h"
 
 namespace sluice {
 
 class AnomalyWatch;
-
-// A request that waits, shared by its gate and the exchange.
-struct Visitor {
-  Mailbox& mailbox;
-  Asker* asker;  // null: it has left. Touched on the mailbox's loop only
-  std::shared_ptr<Gate> gate{};
-  Journey journey{};
-  std::uint64_t id = 0;  // in the gate's queue
-};
 
 // What a forwarded request carries until its outcome is known.
 struct Permit::Body {
@@ -42,28 +35,17 @@ struct Permit::Body {
   Journey journey;
   Ticket ticket{};
   PaceTicket pace{};
-  Allowance taken{};      // empty: nothing, or it is settled
-  Instant silence{};      // of a probe: when it counts as failed; Instant{}: never
-  Outcome outcome{};      // of the head, until the body has been looked at
-  bool judged = false;    // there is an outcome
-  bool reported = false;  // and the gate has it
-  bool sent = false;      // something of it has reached the origin
+  Allowance taken{};                 // empty: nothing, or it is settled
+  Instant silence{};                 // of a probe: when it counts as failed; Instant{}: never
+  std::optional<Outcome> outcome{};  // of the head, until the body has been looked at
+  bool reported = false;             // and the gate has it
+  bool sent = false;                 // something of it has reached the origin
 };
 
 class Gate : public std::enable_shared_from_this<Gate> {
  public:
-  // Who refuses or holds.
-  enum class By : std::uint8_t { key, limit, budget, price, store };
-  // What the breaker, the pacer and the allowances say together.
-  struct Pass {
-    Decision::Act act = Decision::Act::forward;
-    Instant until{};
-    Ticket ticket{};
-    PaceTicket pace{};
-    By by = By::key;
-    std::string why{};  // one sentence; by the key itself, its state says it
-    Allowance taken{};  // of one that goes
-  };
+  using Pass = GatePass;
+  using By = GatePass::By;
   // What is to be done once the gate is unlocked, in this order.
   struct Effects {
     struct Word {
@@ -93,7 +75,7 @@ class Gate : public std::enable_shared_from_this<Gate> {
   struct View {
     HostState state{};
     std::size_t held = 0, in_flight = 0;
-    std::string policy{}, pace{};
+    std::string policy{};
     bool observed = false;  // the policy only watches
   };
   // What a list of many keys shows of one: copied without its texts.
@@ -113,6 +95,9 @@ class Gate : public std::enable_shared_from_this<Gate> {
   Gate(std::string key, Allowances* allowances, AnomalyWatch* watch = nullptr)
       : key_(std::move(key)), allowances_(allowances), watch_(watch) {}
   const std::string& key() const { return key_; }
+  // It is about to be asked: among a hundred thousand keys it is in no cache yet, and what it holds
+  // comes faster all at once than line by line.
+  void fetch() const;
 
   // False: nothing is known about the key yet, or another process has written since.
   bool is_current(std::uint64_t store_version);
@@ -142,15 +127,13 @@ class Gate : public std::enable_shared_from_this<Gate> {
   std::optional<HostState> take_dirty();
   bool has_waiting();
   bool is_idle(Instant now, Duration quiet);
-  View view(Instant now);
+  View view();
+  std::string pace(Instant now);  // in words; empty: nobody has asked here
   Glance glance(Instant now);
   bool shut_by_operator(Instant now);
 
  private:
-  struct Claim {
-    std::shared_ptr<Visitor> visitor;
-    Pass pass;
-  };
+  using Claim = GateRecord::Claim;
 
   Asked answer(Journey& who, Asker& asker, Mailbox& mailbox, double jitter, Instant now,
                Effects& out);
@@ -158,8 +141,7 @@ class Gate : public std::enable_shared_from_this<Gate> {
   Pass pass(const Journey& who, double jitter, Instant now);
   void take_allowance(const Journey& who, Instant now, Pass& passed);
   std::optional<Pass> out_of_money(const Journey& who);
-  void take_back(const Claim& claim, Instant now);
-  void take_back_claims(Instant now);
+  void take_back(const Claim& claim);
   AnomalyAsk moment(Instant now) const;
   void watch_ask(const AskedUrl& url, Asked::Kind kind, Instant now, Effects& out);
   void watch_answer(const Outcome& outcome, Instant now, Effects& out);
@@ -178,26 +160,15 @@ class Gate : public std::enable_shared_from_this<Gate> {
   void enqueue(std::shared_ptr<Visitor> visitor, bool first);
   std::shared_ptr<Visitor> dequeue(std::uint64_t id);
   std::size_t waiting() const { return queue_ ? queue_->turns.size() : 0; }
-  bool is_durable() const { return !tighter_now_ && !tighter_next_; }
 
   const std::string key_;
   Allowances* const allowances_;  // null: nobody counts
   AnomalyWatch* const watch_;     // null: nobody looks for anomalies
   std::mutex mutex_;              // guards everything below
   HostState state_;
-  HostState base_;                // what the store held when it was last read or written
-  HostState writing_;             // what is being written, while saving_
   PaceState pace_;                // its `learned` is kept in state_, too
   const Rules* rules_ = nullptr;  // of the latest request; alive with book_
   std::shared_ptr<const Rulebook> book_;
-  bool known_ = false;
-  bool dirty_ = false;
-  std::uint64_t seen_ = 0;  // the store's version when state_ was read
-  bool saving_ = false;
-  bool save_again_ = false;
-  bool tighter_now_ = false, tighter_next_ = false;  // this write, the next one allows less
-  std::vector<std::shared_ptr<Visitor>> told_now_, told_next_;  // wait for this write, for the next
-  std::vector<Claim> claims_now_, claims_next_;                 // probes, likewise
   // Those who wait: whose turn it is, and who they are. None: nobody waits.
   struct Queue {
     FairQueue turns;
@@ -214,6 +185,7 @@ class Gate : public std::enable_shared_from_this<Gate> {
   Instant last_used_{};
   Instant said_would_{};
   Instant wake_ = Instant::max();  // when pump() was asked for
+  GateRecord record_;              // state_, as the store has it
   std::string policy_;
 };
 

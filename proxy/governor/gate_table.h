@@ -1,14 +1,16 @@
 // Every gate by its key. Split into shards with a lock each, so that threads that ask about
-// different keys seldom meet. Any thread.
+// different keys seldom meet. Each is a table with open addressing: among a hundred thousand keys a
+// look-up costs what it must read, and that is one place and the gate. Any thread.
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "proxy/governor/gate.h"
@@ -27,22 +29,26 @@ class GateTable {
   std::size_t size();
 
  private:
-  struct Hash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view key) const noexcept {
-      return std::hash<std::string_view>{}(key);
-    }
+  struct Place {
+    std::size_t hash = 0;
+    std::shared_ptr<Gate> gate;  // null: it is free
   };
   struct alignas(64) Shard {
     std::mutex mutex;
-    std::unordered_map<std::string, std::shared_ptr<Gate>, Hash, std::equal_to<>> gates;
+    std::vector<Place> places;  // none, or a power of two of them; at most half are taken
+    std::size_t taken = 0;
+
+    // Where the key is, or where it would be. Only while there are places.
+    Place& place(std::size_t hash, std::string_view key);
+    void make_room();
   };
-  Shard& shard(std::string_view key) { return shards_[Hash{}(key) % shards_.size()]; }
+  static constexpr std::size_t kShards = 64;
+  Shard& shard(std::size_t hash) { return shards_[hash % kShards]; }
   std::vector<std::shared_ptr<Gate>> all_of(Shard& shard);
 
   Allowances* const allowances_;
   AnomalyWatch* const watch_;
-  std::array<Shard, 64> shards_;
+  std::array<Shard, kShards> shards_;
 };
 
 }  // namespace sluice

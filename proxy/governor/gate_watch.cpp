@@ -77,7 +77,7 @@ void Gate::shut(const OngoingAnomaly& anomaly, Instant now, Effects& out) {
   state_ = anomaly_open(std::move(state_), now, rules.open_for, open_reason(rules, anomaly));
   if (!tightens(before, state_)) return;
   note_transition(before, now, out);
-  tighter_next_ = true;
+  record_.tighten();
   save_soon(out);
 }
 

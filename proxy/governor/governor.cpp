@@ -23,9 +23,12 @@ constexpr unsigned kFlushEvery = 5;  // seconds
 
 std::atomic<std::uint64_t> next_generation{1};
 
+// In [0, 1); a step of 2^-31 is fine enough to spread anything.
 double random_share() {
-  thread_local std::minstd_rand random(std::random_device{}());
-  return std::uniform_real_distribution<double>(0.0, 1.0)(random);
+  using Random = std::minstd_rand;
+  thread_local Random random(std::random_device{}());
+  return static_cast<double>(random() - Random::min()) /
+         (static_cast<double>(Random::max() - Random::min()) + 1);
 }
 
 bool lists_method(const Rules& rules, std::string_view method) {
@@ -117,10 +120,21 @@ Match Governor::match(std::string_view host, std::uint16_t port, std::string_vie
 
 Errand Governor::prepare(const Ask& request) {
   const auto& book = own_rules();
-  Journey who;
+  Errand errand;
+  Journey& who = errand.journey;
   who.match = book->match(request.host, request.port, request.path);
   who.match.book = book;
   who.arrived = monotonic_now();
+  const Policy& policy = *who.match.policy;
+  std::string credential;
+  if (policy.scope == Scope::credential) {
+    credential = credential_hash(salt_, policy.credential_headers, request.request);
+  }
+  thread_local std::string key;
+  key.clear();
+  append_state_key(key, policy, request.host, request.port, request.secure, credential);
+  errand.gate = gate_for(key, who.arrived);
+  errand.gate->fetch();
   who.client = request.client;
   who.connection = request.connection;
   who.job = request.job;
@@ -131,27 +145,21 @@ Errand Governor::prepare(const Ask& request) {
   who.replayable = lists_method(*who.match.rules, request.request.method) ||
                    has_idempotency_key(request.request);
   who.url = watch_.url_of(request, who.arrived);
-  const Policy& policy = *who.match.policy;
-  std::string credential;
-  if (policy.scope == Scope::credential) {
-    credential = credential_hash(salt_, policy.credential_headers, request.request);
-  }
-  thread_local std::string key;
-  key.clear();
-  append_state_key(key, policy, request.host, request.port, request.secure, credential);
-  return {gate_for(key), std::move(who)};
+  return errand;
 }
 
 // DESIGN §1: a bare host name means every key of that host, also those that nobody had asked about
 // when an operator shut it: while that order stands, it answers for them.
-std::shared_ptr<Gate> Governor::gate_for(std::string_view key) {
+std::shared_ptr<Gate> Governor::gate_for(std::string_view key, Instant now) {
   for (const std::string_view name : keys_above(key)) {
     if (name.empty()) break;
     auto above = gates_.find_or_make(name);
-    Gate::Effects effects;
-    refresh(*above, effects);
-    carry_out(above, std::move(effects));
-    if (above->shut_by_operator(monotonic_now())) return above;
+    if (!above->is_current(store_.version())) {
+      Gate::Effects effects;
+      refresh(*above, effects);
+      carry_out(above, std::move(effects));
+    }
+    if (above->shut_by_operator(now)) return above;
   }
   return gates_.find_or_make(key);
 }
@@ -187,7 +195,7 @@ Admission Governor::admit(Errand errand, Asker& asker, Mailbox& mailbox) {
   if (!refresh(*gate, effects)) {
     note_refused(errand.journey);
     const ClockPair now = clock_now();
-    Gate::View view = gate->view(now.mono);
+    Gate::View view = gate->view();
     view.policy = errand.journey.match.policy->name;  // the gate has not seen a request yet
     const auto read = load_host(store_, gate->key(), now, own_rules()->longest_cooldown());
     const std::string why = read ? store_.health().sentence : read.error();
@@ -203,7 +211,7 @@ Admission Governor::admit(Errand errand, Asker& asker, Mailbox& mailbox) {
     case Gate::Asked::Kind::queue_full: {
       const ClockPair now = clock_now();
       note_refused(errand.journey);
-      return {.refusal = queue_full(gate->key(), gate->view(now.mono), now)};
+      return {.refusal = queue_full(gate->key(), gate->view(), now)};
     }
   }
   note_refused(errand.journey);
@@ -218,15 +226,16 @@ void Governor::note_refused(const Journey& who) {
 Refusal Governor::refusal_by(Gate& gate, const Gate::Pass& pass, bool held) {
   const ClockPair now = clock_now();
   if (pass.by == Gate::By::store) {
-    return store_unavailable(gate.key(), gate.view(now.mono),
+    return store_unavailable(gate.key(), gate.view(),
                              pass.why.empty() ? store_.health().sentence : pass.why, now);
   }
-  return not_now(gate.key(), gate.view(now.mono), pass, held, now);
+  return not_now(gate, pass, held, now);
 }
 
-Admission Governor::grant(const std::shared_ptr<Gate>& gate, Journey who, const Gate::Pass& pass) {
-  auto body = std::make_unique<Permit::Body>(
-      Permit::Body{*this, gate, std::move(who), pass.ticket, pass.pace, pass.taken});
+Admission Governor::grant(const std::shared_ptr<Gate>& gate, Journey&& who,
+                          const Gate::Pass& pass) {
+  std::unique_ptr<Permit::Body> body(
+      new Permit::Body{*this, gate, std::move(who), pass.ticket, pass.pace, pass.taken});
   if (pass.act == Decision::Act::probe) body->silence = pass.until;
   return {.permit = Permit(std::move(body))};
 }
@@ -276,7 +285,7 @@ void Governor::wake(Gate& gate) {
   carry_out(gate.shared_from_this(), std::move(effects));
 }
 
-void Governor::carry_out(const std::shared_ptr<Gate>& gate, Gate::Effects effects) {
+void Governor::carry_out(const std::shared_ptr<Gate>& gate, Gate::Effects&& effects) {
   for (const AnomalyNews& news : effects.anomalies)
     board_.report(gate, gate->key(), news, clock_now());
   if (effects.changed) record(*gate, *effects.changed, effects.shut);

@@ -63,13 +63,13 @@ class Governor {
   void done(Permit::Body& permit);
   // What was taken with it: spent, or given back. `response`: null when there is none.
   void settle(Permit::Body& permit, const Head* response);
-  Admission grant(const std::shared_ptr<Gate>& gate, Journey who, const Gate::Pass& pass);
+  Admission grant(const std::shared_ptr<Gate>& gate, Journey&& who, const Gate::Pass& pass);
   static void note_refused(const Journey& who);
   Refusal refusal_by(Gate& gate, const Gate::Pass& pass, bool held);
   const std::shared_ptr<const Rulebook>& own_rules() const;
-  std::shared_ptr<Gate> gate_for(std::string_view key);
+  std::shared_ptr<Gate> gate_for(std::string_view key, Instant now);
   bool refresh(Gate& gate, Gate::Effects& effects);
-  void carry_out(const std::shared_ptr<Gate>& gate, Gate::Effects effects);
+  void carry_out(const std::shared_ptr<Gate>& gate, Gate::Effects&& effects);
   void record(const Gate& gate, const HostState& state, bool shut);
   void save(const std::shared_ptr<Gate>& gate, const HostState& state);
   void saved(const std::shared_ptr<Gate>& gate, const Result<std::uint64_t>& version);

@@ -26,8 +26,9 @@ Refusal about(const std::string& key, const Gate::View& view, const ClockPair& n
 
 }  // namespace
 
-Refusal not_now(const std::string& key, const Gate::View& view, const Gate::Pass& pass, bool held,
-                const ClockPair& now) {
+Refusal not_now(Gate& gate, const Gate::Pass& pass, bool held, const ClockPair& now) {
+  const std::string& key = gate.key();
+  const Gate::View view = gate.view();
   const Instant until = pass.until;
   Refusal refusal = about(key, view, now);
   if (pass.by == Gate::By::limit || pass.by == Gate::By::budget) {
@@ -47,8 +48,8 @@ Refusal not_now(const std::string& key, const Gate::View& view, const Gate::Pass
     refusal.detail = pass.why;
   } else if (phase_at(view.state, now.mono) == Phase::closed) {
     refusal.reason = "hold-timeout";
-    refusal.detail =
-        key + " is asked no faster than it allows, and hold.max_wait is over: " + view.pace;
+    refusal.detail = key + " is asked no faster than it allows, and hold.max_wait is over: " +
+                     gate.pace(now.mono);
   } else {
     const bool open = phase_at(view.state, now.mono) == Phase::open;
     refusal.reason = open || !held ? "breaker-open" : "hold-timeout";

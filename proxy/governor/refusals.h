@@ -13,8 +13,7 @@ namespace sluice {
 
 // By the budget, the breaker, `limits`, or the pace when the key is closed. `held`: it has waited
 // for this.
-Refusal not_now(const std::string& key, const Gate::View& view, const Gate::Pass& pass, bool held,
-                const ClockPair& now);
+Refusal not_now(Gate& gate, const Gate::Pass& pass, bool held, const ClockPair& now);
 Refusal queue_full(const std::string& key, const Gate::View& view, const ClockPair& now);
 Refusal store_unavailable(const std::string& key, const Gate::View& view, std::string_view why,
                           const ClockPair& now);

@@ -28,11 +28,9 @@ class Key {
   unsigned go(unsigned most = 1000) {
     unsigned sent = 0;
     for (; sent < most; ++sent) {
-      const PaceStep step = pace_decide(rules_, state, now, jitter);
-      next = step.at;
-      if (!step.go) break;
-      state = step.next;
-      tickets.push_back(step.ticket);
+      next = pace_opens(rules_, state, now);
+      if (next > now) break;
+      tickets.push_back(pace_take(rules_, state, now, jitter));
     }
     return sent;
   }
@@ -42,12 +40,12 @@ class Key {
   }
   Key& answer(const Outcome& outcome) {
     REQUIRE_FALSE(tickets.empty());
-    state = pace_observe(rules_, std::move(state), now, tickets.front(), outcome);
+    pace_observe(rules_, state, now, tickets.front(), outcome);
     return lose();
   }
   // The oldest is over without an answer.
   Key& lose() {
-    state = pace_done(std::move(state), now, tickets.front());
+    pace_done(state, tickets.front());
     tickets.erase(tickets.begin());
     return *this;
   }
@@ -199,7 +197,7 @@ TEST_CASE(
     CHECK(key.go(1) == 1);
     key.at(20ms).answer(Kind::success);
     key.state.flight.latency = 20ms;
-    key.state = pace_reopened(rules, key.state);
+    pace_reopened(rules, key.state);
     CHECK(key.at(1s).go(50) == row.go);
     // And once they go well, as many as before.
     Duration t = 1s;
@@ -221,8 +219,8 @@ TEST_CASE("pacer: what allows less is to be durable, and a hold outlives the pro
   key.answer(Kind::rate_limited, 429, 30s);
   CHECK(pace_tightens(before, key.state.learned));
   const PaceState restored = pace_restored({}, key.state.learned, start + 2s);
-  CHECK_FALSE(pace_decide({}, restored, start + 2s, 0).go);
-  CHECK(pace_decide({}, restored, start + 1min, 0).go);
+  CHECK(pace_opens({}, restored, start + 2s) > start + 2s);
+  CHECK(pace_opens({}, restored, start + 1min) <= start + 1min);
   // It is the admission after it that teaches the limit.
   const PaceMemory refused = key.state.learned;
   CHECK(key.at(32s).go() == 1);
@@ -363,7 +361,7 @@ TEST_CASE("pacer: whatever origins answer, somebody may always go in the end") {
       const auto which = random() % key.tickets.size();
       std::swap(key.tickets[0], key.tickets[which]);
       if (random() % 8 != 0) {
-        key.state = pace_observe({}, std::move(key.state), key.now, key.tickets.front(), outcome);
+        pace_observe({}, key.state, key.now, key.tickets.front(), outcome);
       }
       key.lose();
     };

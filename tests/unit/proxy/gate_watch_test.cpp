@@ -82,8 +82,9 @@ class Loop {
     for (Duration when = from; when < to; when += gap) ask(when);
     return *this;
   }
-  Phase phase() { return phase_at(gate->view(t0 + now_).state, t0 + now_); }
-  Gate::View view() { return gate->view(t0 + now_); }
+  Phase phase() { return phase_at(gate->view().state, t0 + now_); }
+  Gate::View view() { return gate->view(); }
+  std::string pace() { return gate->pace(t0 + now_); }
   void operator_closes() {
     HostState closed = operator_close(view().state, t0 + now_);
     closed.version = ++version_;
@@ -169,13 +170,12 @@ TEST_CASE("gate watch: half the pace is half, is shown, and is over with its rea
   // 60 a minute, where nothing is usual: told of at the eleventh.
   for (int i = 0; i < 600; ++i) loop.ask(i * 1s, "/" + std::to_string(i));
   CHECK(loop.told == "began throttle");
-  CHECK(loop.view().pace.find("half its pace for an anomaly, one request per") !=
-        std::string::npos);
+  CHECK(loop.pace().find("half its pace for an anomaly, one request per") != std::string::npos);
   CHECK(loop.reached < 150);  // half of the eleven in its first minute
   CHECK(loop.reached > 40);
   loop.at(16min);
   CHECK(loop.told == "began throttle; ended throttle");
-  CHECK(loop.view().pace.find("half") == std::string::npos);
+  CHECK(loop.pace().find("half") == std::string::npos);
   const int before = loop.reached;
   loop.ask(16min, "/a").ask(16min, "/b").ask(16min, "/c");
   CHECK(loop.reached == before + 3);

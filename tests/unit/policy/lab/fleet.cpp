@@ -223,15 +223,13 @@ class Round {
         continue;
       }
       if (step.decision.act == Act::hold) return wake(step.decision.until);
-      const auto pace = pace_decide(f_.rules_, f_.pace_, f_.now(), uniform());
-      if (!pace.go) {
-        f_.pace_ = pace.next;
-        return wake(pace.at);
-      }
+      const double jitter = uniform();
+      const Instant opens = pace_opens(f_.rules_, f_.pace_, f_.now());
+      if (opens > f_.now()) return wake(opens);
       f_.breaker_ = std::move(step.next);
-      f_.pace_ = pace.next;
+      const PaceTicket pace = pace_take(f_.rules_, f_.pace_, f_.now(), jitter);
       leave(request);
-      forward(request, step.decision.ticket, pace.ticket);
+      forward(request, step.decision.ticket, pace);
     }
   }
   void leave(const Request& request) {
@@ -298,15 +296,15 @@ class Round {
     outcome.sent = pace.sent;
     const Instant now = f_.now();
     const HostState before = f_.breaker_;
-    f_.pace_ = pace_observe(f_.rules_, std::move(f_.pace_), now, pace, outcome);
-    f_.pace_ = pace_done(std::move(f_.pace_), now, pace);
+    pace_observe(f_.rules_, f_.pace_, now, pace, outcome);
+    pace_done(f_.pace_, pace);
     f_.breaker_ = observe(f_.rules_, std::move(f_.breaker_), now, outcome, uniform());
     if (f_.options_.trace && f_.breaker_.epoch != before.epoch) {
       std::printf("         breaker open for %.3f\n",
                   static_cast<double>((f_.breaker_.until - now).count()) / 1e6);
     }
     if (before.phase != Phase::closed && f_.breaker_.phase == Phase::closed) {
-      f_.pace_ = pace_reopened(f_.rules_, std::move(f_.pace_));
+      pace_reopened(f_.rules_, f_.pace_);
     }
     const bool good = outcome.kind == OutcomeKind::success || outcome.kind == OutcomeKind::neutral;
     if (!good && f_.rules_.retry.on.contains(outcome.kind) &&
