@@ -1,25 +1,65 @@
 #include "proxy/refusal.h"
 
+#include <array>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
 namespace sluice {
 namespace {
 
+constexpr std::array<bool, 256> odd_bytes() {
+  std::array<bool, 256> odd{};
+  for (unsigned c = 0; c < odd.size(); ++c) odd[c] = c < ' ' || c > '~' || c == '"' || c == '\\';
+  return odd;
+}
+
+// Printable ASCII that needs no escapes in a quoted string, of JSON or of a header.
+bool is_plain(std::string_view text) {
+  static constexpr auto odd = odd_bytes();
+  bool found = false;
+  for (const char c : text) found |= odd[static_cast<unsigned char>(c)];
+  return !found;
+}
+
+// Most texts are plain. The library writes the others, and replaces what is not UTF-8.
+void append_json_text(std::string& out, std::string_view text) {
+  if (is_plain(text)) {
+    out.append(1, '"').append(text).append(1, '"');
+  } else {
+    out += nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  }
+}
+
+// Written by hand: a document of the library's is most of what a refusal would cost.
 std::string json_body(const Refusal& refusal) {
-  nlohmann::ordered_json body;
-  body["title"] = status_phrase(refusal.status);
-  body["status"] = refusal.status;
-  body["detail"] = refusal.detail;
-  if (!refusal.host.empty()) body["host"] = refusal.host;
-  if (!refusal.key.empty()) body["key"] = refusal.key;
-  if (!refusal.policy.empty()) body["policy"] = refusal.policy;
-  body["reason"] = refusal.reason;
-  if (!refusal.state.empty()) body["state"] = refusal.state;
-  if (!refusal.until.empty()) body["until"] = refusal.until;
-  if (refusal.retry_after_s > 0) body["retry_after_s"] = refusal.retry_after_s;
-  if (!refusal.override_command.empty()) body["override"] = refusal.override_command;
-  return body.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  std::string body;
+  body.reserve(512);
+  const auto name = [&body](std::string_view name) {
+    body.append(body.empty() ? "{\n  \"" : ",\n  \"").append(name).append("\": ");
+  };
+  const auto text = [&](std::string_view key, std::string_view value) {
+    if (value.empty()) return;
+    name(key);
+    append_json_text(body, value);
+  };
+  const auto number = [&](std::string_view key, int value) {
+    name(key);
+    body += std::to_string(value);
+  };
+  text("title", status_phrase(refusal.status));
+  number("status", refusal.status);
+  name("detail");
+  append_json_text(body, refusal.detail);
+  text("host", refusal.host);
+  text("key", refusal.key);
+  text("policy", refusal.policy);
+  name("reason");
+  append_json_text(body, refusal.reason);
+  text("state", refusal.state);
+  text("until", refusal.until);
+  if (refusal.retry_after_s > 0) number("retry_after_s", refusal.retry_after_s);
+  text("override", refusal.override_command);
+  return body.append("\n}\n");
 }
 
 std::string text_body(const Refusal& refusal) {
@@ -41,13 +81,17 @@ std::string html_body(const Refusal& refusal) {
 }
 
 // A quoted string of RFC 8941 §3.3.3: printable ASCII only.
-std::string quoted_string(std::string_view text) {
-  std::string out = "\"";
+void append_quoted(std::string& out, std::string_view text) {
+  if (is_plain(text)) {
+    out.append(1, '"').append(text).append(1, '"');
+    return;
+  }
+  out += '"';
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
     out += c >= 0x20 && c < 0x7f ? c : '?';
   }
-  return out + "\"";
+  out += '"';
 }
 
 // RFC 9110 §12.4.2: "q=0.5"; 1 when it says nothing that can be read.
@@ -89,7 +133,8 @@ ReplyFormat preferred_format(const Head& request) {
 }
 
 std::string render(const Refusal& refusal, const ReplyOptions& options) {
-  std::string body, type;
+  std::string body;
+  std::string_view type;
   switch (options.format) {
     case ReplyFormat::json:
       body = json_body(refusal);
@@ -104,7 +149,9 @@ std::string render(const Refusal& refusal, const ReplyOptions& options) {
       type = "text/html; charset=utf-8";
       break;
   }
-  std::string out = "HTTP/1.1 " + std::to_string(refusal.status) + " ";
+  std::string out;
+  out.reserve(512 + refusal.detail.size() + body.size());
+  out.append("HTTP/1.1 ").append(std::to_string(refusal.status)).append(" ");
   const auto add = [&](std::string_view name, std::string_view value) {
     out.append(name).append(": ").append(value).append("\r\n");
   };
@@ -113,8 +160,9 @@ std::string render(const Refusal& refusal, const ReplyOptions& options) {
   add("Content-Length", std::to_string(body.size()));
   add("Date", options.date);
   add("Cache-Control", "no-store");
-  add("Proxy-Status", "sluice; error=" + std::string(refusal.proxy_status) +
-                          "; details=" + quoted_string(refusal.detail));
+  out.append("Proxy-Status: sluice; error=").append(refusal.proxy_status).append("; details=");
+  append_quoted(out, refusal.detail);
+  out += "\r\n";
   add("Sluice-Reason", refusal.reason);
   if (refusal.retry_after_s > 0) add("Retry-After", std::to_string(refusal.retry_after_s));
   if (refusal.hopeless) add("X-Should-Retry", "false");

@@ -136,7 +136,7 @@ class Bounds(HoldCase):
         self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 200)
         for _ in range(3):
             self.ask(proxy, origin, "/wait")
-        self.assertTrue(origin.wait(lambda: self.held(proxy) == 3))
+        self.assertTrue(origin.wait(lambda: self.held(proxy) == 3, 30))
         self.assert_problem(self.fetch(origin.url("/late"), proxy=proxy), 503, "queue-full")
         self.assertEqual(len(origin.requests), 1)
 
