@@ -293,9 +293,28 @@ class Kinds(AlertCase):
         os.unlink(self.stop_file(proxy))
         self.received(receiver, "resume", proxy)
 
+    def test_a_flood_is_told_in_few_messages_and_all_of_it(self):
+        receiver, count = self.receiver(), 40
+        proxy = self.run_with(receiver, 'alerts.max_per_hour=3')
+        keys = {self.trip(proxy) for _ in range(count)}
+
+        def number():
+            return sum(body["sluice"]["count"] for body in receiver.bodies)
+
+        self.assertTrue(receiver.wait(lambda: len(receiver.bodies) >= 3), receiver.bodies)
+        self.assertLessEqual(len(receiver.bodies), 4, "one more may have been earned by now")
+        told = {alert["key"] for alert in self.received(receiver, "breaker-open", proxy)}
+        self.assertLessEqual(told, keys)
+        self.assertLessEqual(number(), count)
+
     def test_a_store_that_fails_what_happens_meanwhile_and_that_it_works_again(self):
+        for on_failure in ("block", "local"):
+            with self.subTest(on_failure):
+                self.store_fails(on_failure)
+
+    def store_fails(self, on_failure):
         receiver = self.receiver()
-        proxy = self.run_with(receiver, 'store.on_failure="local"')
+        proxy = self.run_with(receiver, 'store.on_failure="%s"' % on_failure)
         soft, hard = resource.prlimit(proxy.pid, resource.RLIMIT_FSIZE)
         resource.prlimit(proxy.pid, resource.RLIMIT_FSIZE, (0, hard))  # no file may grow: as a full disk
         key = self.trip(proxy)

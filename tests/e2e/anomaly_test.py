@@ -153,6 +153,24 @@ class Loops(AnomalyCase):
         self.assertLessEqual(int(refused.get("Retry-After")), 12)
 
 
+    def test_what_is_slowed_and_goes_on_is_shut(self):
+        proxy, origin = self.enforcing('anomaly.thrash.action="throttle"', 'anomaly.escalate_after="1s"'), self.origin()
+        client, url = self.client(proxy), origin.url()
+        self.assertTrue(eventually(lambda: self.fetch(url, client=client).get("Sluice-Reason") == "breaker-open"))
+        first, then = self.told(proxy, 2)[:2]
+        self.assertIn("is asked for one URL over and over", first)
+        self.assertIn("sluice close " + origin.authority, then)
+
+    def test_a_burst_against_what_is_usual(self):
+        rows = [("more than ten a minute where nothing is usual yet", '"0s"', 1), ("too young for habits", '"1d"', 0)]
+        for name, learn, count in rows:
+            with self.subTest(name):
+                proxy, origin = self.enforcing("anomaly.burst.learn=" + learn), self.origin()
+                self.statuses(proxy, [origin.url("/%d" % i) for i in range(100)])
+                told = [said for said in self.told(proxy, count) if "burst" in said or "a minute" in said]
+                self.assertEqual(len(told), count, told)
+
+
 class Honest(AnomalyCase):
     def test_what_is_no_anomaly(self):
         rows = [("different URLs", lambda origin: ([origin.url("/%d" % i) for i in range(200)], ())),
