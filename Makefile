@@ -47,7 +47,7 @@ fuzz: setup-build setup-asan build-asan/build.ninja  ## every fuzz target for FU
 	@tools/fuzz $(FUZZ)
 
 bench: all setup-bench  ## decisions, idle connections and a soak
-	@$(call ninja,build) bench_policy
+	@$(call ninja,build) bench_policy bench_tls
 	@if [ -x tests/bench/run ]; then tests/bench/run --sluice build/sluice; \
 	else echo "bench: there are no benchmarks yet, skipped"; fi
 

@@ -33,7 +33,9 @@ class PolicySet {
   Diagnostics add(const PolicyFile& file);
 
   // `host` as the request names it, in any spelling; `path` without or with its query. An empty
-  // path is one not known yet (CONNECT): the host's most general policy answers, without a role.
+  // path is one not known yet (CONNECT): of the policies that share the most specific host, one
+  // that says `intercept = false` answers, else one that says `true`, else the most general one;
+  // without a role.
   PolicyMatch match(std::string_view host, std::uint16_t port, std::string_view path) const;
 
   const Policy& fallback() const { return *fallback_; }

@@ -70,8 +70,8 @@ bool Exchange::choose_route() {
     if (target_.authority.ends_with(":80")) target_.authority.remove_suffix(3);
   }
   if (inside_ ? !inside_->secure : !policy.upgrade) return true;
-  auto context = worker_.tls().origins.context(
-      {policy.extra_ca, policy.client_cert, policy.client_key}, monotonic_now());
+  auto context =
+      worker_.tls().origins.context({policy.extra_ca, policy.client_cert, policy.client_key});
   if (!context) {
     refuse({502, "tls", "tls_certificate_error", context.error()});
     return false;

@@ -17,6 +17,7 @@ namespace {
 constexpr int kLookAgain = 500;  // ms: whether the directory is there, and still the same one
 constexpr int kSettle = 50;      // ms without a change: editors write in several steps
 constexpr Duration kMostSettling = 500ms;  // then it is read all the same: somebody always writes
+constexpr Duration kHookEvery = 5s;
 constexpr unsigned kChanges = IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE |
                               IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF;
 
@@ -32,10 +33,11 @@ bool holds(const std::vector<PolicyFile>& files, const PolicyFile& wanted) {
 
 }  // namespace
 
-PolicyWatch::PolicyWatch(std::string directory, Policy base, Governor& governor)
+PolicyWatch::PolicyWatch(std::string directory, Policy base, Governor& governor, Hooks hooks)
     : directory_(std::move(directory)),
       base_(std::move(base)),
       governor_(governor),
+      hooks_(std::move(hooks)),
       inotify_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)),
       wake_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       thread_([this] { run(); }) {}
@@ -87,8 +89,13 @@ bool PolicyWatch::read_changes() {
 
 void PolicyWatch::run() {
   pollfd ready[] = {{inotify_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+  Instant hooked = monotonic_now();
   while (!ending_) {
     watch_directory();
+    if (const Instant now = monotonic_now(); now - hooked >= kHookEvery) {
+      hooks_.now_and_then();
+      hooked = now;
+    }
     if (!asked_) poll(ready, 2, kLookAgain);
     if (!read_changes()) continue;
     const Instant latest = monotonic_now() + kMostSettling;
@@ -107,6 +114,7 @@ void PolicyWatch::load() {
                   [&](const PolicyFile& file) { return holds(before->load().in_force, file); })) {
     return;
   }
+  hooks_.before_in_force(*after->load().set);
   report(before->load(), after->load());
   governor_.replace_rules(after);
 }

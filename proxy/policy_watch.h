@@ -6,10 +6,12 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <functional>
 #include <string>
 #include <thread>
 
 #include "policy/policy.h"
+#include "policy/policy_set.h"
 #include "proxy/governor/governor.h"
 #include "proxy/net/socket.h"
 
@@ -17,8 +19,13 @@ namespace sluice {
 
 class PolicyWatch {
  public:
+  struct Hooks {  // on the watch's thread, which may wait for files
+    std::function<void(const PolicySet&)> before_in_force;
+    std::function<void()> now_and_then;  // every few seconds
+  };
+
   // `directory` empty: there is nothing to watch. The directory itself may come and go.
-  PolicyWatch(std::string directory, Policy base, Governor& governor);
+  PolicyWatch(std::string directory, Policy base, Governor& governor, Hooks hooks);
   ~PolicyWatch();
   PolicyWatch(const PolicyWatch&) = delete;
   PolicyWatch& operator=(const PolicyWatch&) = delete;
@@ -35,6 +42,7 @@ class PolicyWatch {
   const std::string directory_;
   const Policy base_;
   Governor& governor_;
+  const Hooks hooks_;
   OwnedSocket inotify_, wake_;
   std::atomic<bool> ending_{false};
   std::atomic<bool> asked_{false};

@@ -38,6 +38,16 @@ void raise_descriptor_limit() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+// All that the policies say of whom to trust and who we are.
+std::vector<TlsIdentity> identities(const PolicySet& set) {
+  const auto of = [](const Policy& policy) -> TlsIdentity {
+    return {policy.extra_ca, policy.client_cert, policy.client_key};
+  };
+  std::vector<TlsIdentity> out = {of(set.fallback())};
+  for (const auto& policy : set.policies()) out.push_back(of(*policy));
+  return out;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Server>> Server::make(LoadedConfig loaded) {
@@ -114,7 +124,6 @@ Result<bool> Server::open_memory() {
                         .budget = config_.budget,
                         .zone = std::move(*budget_zone),
                         .on_lost = [this](const Event& event) { tell(event); }});
-  watch_ = std::make_unique<PolicyWatch>(loaded_.policies_dir, loaded_.base, *governor_);
   return true;
 }
 
@@ -127,9 +136,16 @@ Result<bool> Server::open_alerts(UtcTime started) {
 
 Result<bool> Server::open_tls() {
   tls_ = std::make_unique<Interception>(config_.tls, loaded_.state_dir);
-  if (config_.tls.extra_ca.empty()) return true;
-  const auto context = tls_->origins.context({}, monotonic_now());
-  if (!context) return Error{"tls." + context.error()};
+  OriginSide& origins = tls_->origins;
+  if (const auto context = origins.context({}); !context && !config_.tls.extra_ca.empty()) {
+    return Error{"tls." + context.error()};
+  }
+  origins.prepare(identities(*governor_->rules()->load().set));
+  PolicyWatch::Hooks hooks;
+  hooks.before_in_force = [&origins](const PolicySet& set) { origins.prepare(identities(set)); };
+  hooks.now_and_then = [&origins] { origins.look_again(); };
+  watch_ = std::make_unique<PolicyWatch>(loaded_.policies_dir, loaded_.base, *governor_,
+                                         std::move(hooks));
   return true;
 }
 

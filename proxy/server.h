@@ -66,8 +66,8 @@ class Server {
       alerts_;  // null: off. Told by the store's last writes, so it goes after it
   std::unique_ptr<Store> store_;
   std::unique_ptr<Governor> governor_;
-  std::unique_ptr<PolicyWatch> watch_;
   std::unique_ptr<Interception> tls_;
+  std::unique_ptr<PolicyWatch> watch_;  // tells the governor and the last one
   std::unique_ptr<DaemonRecord> record_;
   RobotsDesk robots_;
   std::unique_ptr<Shared> shared_;

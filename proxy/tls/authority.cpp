@@ -62,6 +62,21 @@ Result<std::string> write_new(const std::string& path, mode_t mode, BIO& content
   return path;
 }
 
+// RFC 8446 §4.4.2: whoever is to verify a chain has its root, so that may be left out.
+CertChain chain_of(X509& authority, BIO& rest_of_file) {
+  std::vector<CertPtr> chain;
+  const auto add = [&chain](CertPtr certificate) {
+    if (X509_self_signed(certificate.get(), 0) != 1) chain.push_back(std::move(certificate));
+  };
+  X509_up_ref(&authority);
+  add(CertPtr(&authority));
+  while (CertPtr above{PEM_read_bio_X509(&rest_of_file, nullptr, nullptr, nullptr)}) {
+    add(std::move(above));
+  }
+  take_openssl_error();  // the end of the file is one, too
+  return std::make_shared<const std::vector<CertPtr>>(std::move(chain));
+}
+
 Result<bool> make(const AuthorityFiles& files, UtcTime now) {
   const KeyPtr key = make_p256_key();
   auto certificate = make_authority_certificate(*key, machine_name(), now);
@@ -135,7 +150,8 @@ Result<Authority> Authority::load(const AuthorityFiles& files, UtcTime now) {
     return Error{"the CA " + files.certificate + " has expired" +
                  (files.own ? ": make a new one with `sluice ca init --force`" : "")};
   }
-  return Authority(std::move(certificate), std::move(key));
+  CertChain chain = chain_of(*certificate, *text);
+  return Authority(std::move(certificate), std::move(key), std::move(chain));
 }
 
 Result<Authority> Authority::load_or_make(const AuthorityFiles& files, UtcTime now) {

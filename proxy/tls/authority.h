@@ -29,14 +29,18 @@ class Authority {
   static Result<Authority> make_anew(const AuthorityFiles& files, UtcTime now);
 
   X509& certificate() const { return *certificate_; }
+  // What a client needs between a leaf and the root that it trusts: the CA itself and what stands
+  // above it in its file, but no root. Empty for a CA that is one.
+  const CertChain& chain() const { return chain_; }
   Result<CertPtr> leaf_for(std::string_view host, EVP_PKEY& leaf_key, UtcTime now) const;
 
  private:
-  Authority(CertPtr certificate, KeyPtr key)
-      : certificate_(std::move(certificate)), key_(std::move(key)) {}
+  Authority(CertPtr certificate, KeyPtr key, CertChain chain)
+      : certificate_(std::move(certificate)), key_(std::move(key)), chain_(std::move(chain)) {}
 
   CertPtr certificate_;
   KeyPtr key_;
+  CertChain chain_;
 };
 
 }  // namespace sluice

@@ -76,6 +76,9 @@ SslPtr ClientSide::accept(const Leaf& leaf, std::string_view host, std::uint16_t
   SSL_set_session_id_context(ssl.get(), id, sizeof id);
   SSL_use_certificate(ssl.get(), leaf.certificate.get());
   SSL_use_PrivateKey(ssl.get(), leaf.key);
+  if (leaf.chain) {
+    for (const CertPtr& above : *leaf.chain) SSL_add1_chain_cert(ssl.get(), above.get());
+  }
   SSL_set_accept_state(ssl.get());
   return ssl;
 }

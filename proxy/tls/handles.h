@@ -6,7 +6,9 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "proxy/owned.h"
 
@@ -15,6 +17,7 @@ namespace sluice {
 using BioPtr = Owned<BIO, BIO_free>;
 using KeyPtr = Owned<EVP_PKEY, EVP_PKEY_free>;
 using CertPtr = Owned<X509, X509_free>;
+using CertChain = std::shared_ptr<const std::vector<CertPtr>>;
 using SslPtr = Owned<SSL, SSL_free>;
 using SslContextPtr = Owned<SSL_CTX, SSL_CTX_free>;
 using SslSessionPtr = Owned<SSL_SESSION, SSL_SESSION_free>;

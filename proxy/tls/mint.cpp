@@ -113,7 +113,7 @@ Result<LeafRef> Mint::make(const std::string& host) {
   if (!certificate) return Error{certificate.error()};
   const UtcTime ends = not_after(**certificate);
   return std::make_shared<const Leaf>(
-      Leaf{std::move(*certificate), key_.get(), now + (ends - now) / 2});
+      Leaf{std::move(*certificate), key_.get(), now + (ends - now) / 2, authority_->chain()});
 }
 
 void Mint::run() {

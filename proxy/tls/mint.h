@@ -28,8 +28,9 @@ namespace sluice {
 
 struct Leaf {
   CertPtr certificate;
-  EVP_PKEY* key;     // one for all leaves of this process; never on disk
-  UtcTime renew_at;  // from then on a new one is made
+  EVP_PKEY* key;      // one for all leaves of this process; never on disk
+  UtcTime renew_at;   // from then on a new one is made
+  CertChain chain{};  // shown with it; null: nothing
 };
 using LeafRef = std::shared_ptr<const Leaf>;
 

@@ -9,7 +9,6 @@ namespace sluice {
 
 namespace {
 
-constexpr Duration kLookAgain = 5s;
 constexpr unsigned char kHttp11[] = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
 
 // What a session needs to find its way into the worker's memory.
@@ -102,24 +101,43 @@ std::string OriginSide::stamp(const TlsIdentity& identity) const {
   return out;
 }
 
-Result<OriginContextRef> OriginSide::context(const TlsIdentity& identity, Instant now) {
-  const std::lock_guard lock(mutex_);
-  const auto kept = contexts_.find(identity);
-  if (kept != contexts_.end() && now - kept->second.looked < kLookAgain) {
-    return kept->second.context;
-  }
-  std::string changed = stamp(identity);
-  if (kept != contexts_.end() && kept->second.stamp == changed) {
-    kept->second.looked = now;
-    return kept->second.context;
-  }
+// A failure is remembered as well: files that cannot be used are not read for each request.
+Result<OriginContextRef> OriginSide::make(const TlsIdentity& identity) {
+  std::string seen = stamp(identity);
   auto made = make_context(extra_ca_, identity);
-  // A failure is remembered as well: files that cannot be used are not read for each request.
+  const std::lock_guard lock(mutex_);
   auto context = made ? Result<OriginContextRef>(std::make_shared<OriginContext>(
                             OriginContext{std::move(*made), "tls" + std::to_string(made_++)}))
                       : Result<OriginContextRef>(Error{made.error()});
-  contexts_.insert_or_assign(identity, Kept{context, std::move(changed), now});
+  contexts_.insert_or_assign(identity, Kept{context, std::move(seen)});
   return context;
+}
+
+Result<OriginContextRef> OriginSide::context(const TlsIdentity& identity) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto kept = contexts_.find(identity);
+    if (kept != contexts_.end()) return kept->second.context;
+  }
+  return make(identity);
+}
+
+void OriginSide::prepare(const std::vector<TlsIdentity>& identities) {
+  for (const TlsIdentity& identity : identities) {
+    [[maybe_unused]] const auto known = context(identity);
+  }
+}
+
+void OriginSide::look_again() {
+  std::vector<std::pair<TlsIdentity, std::string>> known;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [identity, kept] : contexts_) known.emplace_back(identity, kept.stamp);
+  }
+  for (const auto& [identity, seen] : known) {
+    if (stamp(identity) == seen) continue;
+    [[maybe_unused]] const auto made = make(identity);
+  }
 }
 
 SslPtr OriginSessions::connect(const OriginContext& context, const std::string& key,

@@ -12,9 +12,9 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "policy/result.h"
-#include "policy/time.h"
 #include "proxy/net/host_name.h"
 #include "proxy/tls/handles.h"
 
@@ -33,25 +33,29 @@ struct OriginContext {
 };
 using OriginContextRef = std::shared_ptr<const OriginContext>;
 
-// Any thread may ask. Reads files the first time an identity is used, and again when they change.
+// Any thread may ask. What was prepared is only looked up: an event loop waits for no file.
 class OriginSide {
  public:
   explicit OriginSide(std::string extra_ca) : extra_ca_(std::move(extra_ca)) {}
 
-  // The files are looked at again when `now` is long enough after the last time.
-  Result<OriginContextRef> context(const TlsIdentity& identity, Instant now);
+  // One that nobody has prepared is made here and now.
+  Result<OriginContextRef> context(const TlsIdentity& identity);
+
+  // These read files, on whatever thread can wait for them.
+  void prepare(const std::vector<TlsIdentity>& identities);
+  void look_again();  // at the files of all that is known: what has changed is made anew
 
  private:
   struct Kept {
     Result<OriginContextRef> context;
     std::string stamp;  // when the files were changed
-    Instant looked;
   };
 
   std::string stamp(const TlsIdentity& identity) const;
+  Result<OriginContextRef> make(const TlsIdentity& identity);
 
   const std::string extra_ca_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards what follows; never held while a file is read
   std::map<TlsIdentity, Kept> contexts_;
   unsigned made_ = 0;
 };

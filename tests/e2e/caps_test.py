@@ -2,13 +2,19 @@
 
 import base64
 import concurrent.futures
+import http.client
+import json
 import os
+import re
 import signal
+import ssl
+import subprocess
 import threading
 import time
 
 from breaker_test import SHORT, BreakerCase
-from harness.message import Truncated
+from harness.message import Truncated, read_response, request_bytes
+from harness.proxy import binary, free_port
 from harness.stream import Ended
 
 LIMITED = SHORT + '[limits]\nrequests = [{ count = 5, per = "1h" }]\n'
@@ -145,3 +151,106 @@ class Jobs(BreakerCase):
         answers = [self.fetch(url, fields=named("nightly"), proxy=proxy) for _ in range(6)]
         self.assertEqual([a.status for a in answers], [502] * 4 + [429] * 2)
         self.assert_problem(answers[-1], 429, "job-failed")
+
+    def test_so_many_at_once(self):
+        proxy = self.start("jobs.max_concurrency=2", policy=SHORT)
+        gate = threading.Event()
+
+        def script(visit):
+            while visit.read_request():
+                gate.wait(20)
+                visit.send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+        origin = self.origin(script)
+        self.addCleanup(gate.set)
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            waiting = [pool.submit(self.fetch, origin.url(), fields=named("nightly"), proxy=proxy) for _ in range(2)]
+            self.assertTrue(origin.wait(lambda: len(origin.requests) == 2))
+            refused = self.fetch(origin.url(), fields=named("nightly"), proxy=proxy)
+            problem = self.assert_problem(refused, 429, "job-limit")
+            self.assertIn("has 2 requests under way", problem["detail"])
+            self.assertEqual(refused.get("Retry-After"), "1")
+            self.assertFalse(refused.has("x-should-retry"), "waiting makes sense")
+            other = pool.submit(self.fetch, origin.url(), fields=named("other"), proxy=proxy)
+            gate.set()
+            self.assertEqual([answer.result().status for answer in (*waiting, other)], [200] * 3)
+        self.assertEqual(self.fetch(origin.url(), fields=named("nightly"), proxy=proxy).status, 200, "its places are free again")
+
+    def test_tunnels_that_nobody_looks_into(self):
+        """Their CONNECT is the request: refused there, before an origin hears of it."""
+        proxy = self.start("jobs.max_requests=3", "jobs.named.wide.max_concurrency=1", policy=SHORT)
+        origin = self.origin(lambda visit: visit.send(visit.read_some()))
+        for turn in range(4):
+            stream, answer = self.tunnel(origin.authority, named("nightly"), proxy=proxy)
+            if turn < 3:
+                self.assertEqual(answer.status, 200)
+                stream.send(b"through")
+                self.assertEqual(stream.read_exact(7), b"through")
+            else:
+                self.assert_problem(answer, 429, "job-limit")
+        self.assertEqual(len(origin.visits), 3)
+        first, answer = self.tunnel(origin.authority, named("wide"), proxy=proxy)
+        self.assertEqual(answer.status, 200)
+        self.assert_problem(self.tunnel(origin.authority, named("wide"), proxy=proxy)[1], 429, "job-limit")
+        first.close()
+        self.assertTrue(origin.wait(lambda: self.tunnel(origin.authority, named("wide"), proxy=proxy)[1].status == 200, 10),
+                        "an ended tunnel keeps its place")
+
+    def test_one_whose_tunnels_only_fail_is_stopped(self):
+        proxy = self.start("jobs.fail_after=2", policy=SHORT.replace("[breaker]", "[breaker]\nconsecutive = 100", 1))
+        authority = self.refused_url().partition("://")[2].rstrip("/")
+        answers = [self.tunnel(authority, named("nightly"), proxy=proxy)[1] for _ in range(3)]
+        self.assertEqual([answer.status for answer in answers], [502, 502, 429])
+        self.assert_problem(answers[-1], 429, "job-failed")
+
+    def test_inside_a_tunnel_that_is_looked_into(self):
+        """The name is the CONNECT's, what counts are the requests, and the refusal can be read inside."""
+        proxy = self.start("jobs.max_requests=2", 'tls.intercept="all"', policy=SHORT)
+        origin = self.origin()
+        authority = origin.authority
+        subprocess.run([binary(), "ca", "init", "--state-dir", proxy.state], check=True, capture_output=True)
+        context = ssl.create_default_context(cafile=os.path.join(proxy.state, "ca-cert.pem"))
+        refused = self.refused_url().partition("://")[2].rstrip("/")
+        stream, answer = self.tunnel(refused, named("nightly"), proxy=proxy)
+        self.assertEqual(answer.status, 200)
+        stream.sock = context.wrap_socket(stream.sock, server_hostname="127.0.0.1")
+        statuses = []
+        for _ in range(4):
+            stream.send(request_bytes("GET", "/", ["Host: " + refused]))
+            answer = read_response(stream)
+            statuses.append(answer.status)
+        self.assertEqual(statuses, [502, 502, 429, 429])
+        self.assert_problem(answer, 429, "job-limit")
+        self.assertEqual(self.fetch("http://%s/" % authority, fields=named("nightly"), proxy=proxy).status, 429, "of the same job")
+        self.assertEqual(self.fetch("http://%s/" % authority, fields=named("other"), proxy=proxy).status, 200)
+
+    def test_who_was_held_and_refused_shows(self):
+        """In `sluice status`, its JSON and the admin side's."""
+        port = free_port()
+        policy = SHORT.replace('max_wait = "0s"', 'max_wait = "20s"') + '[limits]\nrequests = [{ count = 1, per = "1s" }]\n'
+        proxy = self.start("jobs.max_requests=2", policy=policy, admin="127.0.0.1:%d" % port)
+        origin = self.origin()
+        answers = [self.fetch(origin.url(), fields=named("nightly"), proxy=proxy).status for _ in range(3)]
+        self.assertEqual(answers, [200, 200, 429])
+        with open(os.path.join(proxy.state, "admin.token")) as file:
+            token = file.read().strip()
+        admin = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        self.addCleanup(admin.close)
+        admin.request("GET", "/api/status", headers={"Authorization": "Bearer " + token})
+        job, = json.loads(admin.getresponse().read())["jobs"]
+        self.assertEqual((job["name"], job["requests"], job["refused"]), ("nightly", 2, 1))
+        self.assertGreaterEqual(job["held"], 1)
+        self.assertGreater(job["waited_ms"], 0)
+
+        def status(*more):
+            done = subprocess.run([binary(), "status", "--state-dir", proxy.state, *more], capture_output=True, text=True,
+                                  check=True, env={"HOME": proxy.directory, "PATH": os.environ["PATH"]})
+            return done.stdout
+
+        def stored():
+            jobs = json.loads(status("--json"))["jobs"]
+            return jobs and jobs[0]["held"] == job["held"] and jobs[0]["refused"] == 1 and jobs[0]["waited_s"] > 0
+
+        self.assertTrue(origin.wait(stored, 10), status("--json"))
+        row = r"(?m)^nightly +ok +2 +0 +0 +[12] +[0-9.]+ m?s +1 +- "
+        self.assertTrue(origin.wait(lambda: re.search(row, status()), 20), status())

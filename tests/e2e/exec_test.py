@@ -399,6 +399,27 @@ class Exec(ExecCase):
         self.assertEqual(sorted(reasons), ["hold-timeout", "queue-full"])
         self.assertRegex(said, r"(?m)^sluice: job narrow: 1 request, 1 held, 2 refused, waited [1-9][0-9.]* s, cost 0.00 USD$")
 
+    def test_one_that_has_failed_works_again_when_it_is_started_again(self):
+        daemon = self.daemon("jobs.fail_after=3", policy='hosts = ["*"]\n[breaker]\nconsecutive = 100\n[retry]\nmax = 0\n')
+        keep, port = refusing_port()
+        self.addCleanup(keep.close)
+        site = self.site()
+        good = "https://%s:%d/hello" % (HOST, site.port)
+
+        def run(script):
+            done = subprocess.run([binary(), "exec", "--state-dir", daemon.state, "--job", "crawl", "--", "sh", "-c", script,
+                                   good, "https://%s:%d/" % (HOST, port)], capture_output=True, env=self.environment(), timeout=60)
+            return done.stdout.decode(), done.stderr.decode()
+
+        said, complaint = run('for i in 1 2 3; do curl -sS "$1"; echo; done; curl -sS "$0"')
+        self.assertIn("job crawl has failed 3 times in a row; it may go on with its next run", said, complaint)
+        self.assertEqual(site.requests, [])
+        status = [binary(), "status", "--json", "--state-dir", daemon.state]
+        jobs = lambda: json.loads(subprocess.run(status, capture_output=True, check=True).stdout)["jobs"]
+        self.assertTrue(self.wait(lambda: [job["state"] for job in jobs()] == ["refused"]), jobs())
+        said, complaint = run('curl -sS "$0"')
+        self.assertEqual(said, "hello\n", complaint)
+
     def test_max_requests(self):
         site = self.site()
         url = "https://%s:%d/hello" % (HOST, site.port)
@@ -622,7 +643,7 @@ class Locks(ExecCase):
 
 class Env(ExecCase):
     def lines(self, *options):
-        done = subprocess.run([binary(), "env", "--state-dir", self.state, *options], capture_output=True, text=True,
+        done = subprocess.run([binary(), "env", *(() if "--state-dir" in options else ("--state-dir", self.state)), *options], capture_output=True, text=True,
                               env=self.environment(NO_PROXY="internal.test", NODE_OPTIONS="--no-warnings"), check=True)
         return done.stdout
 
@@ -658,6 +679,35 @@ class Env(ExecCase):
         for option in ("-Dhttp.proxyHost=127.0.0.1", "-Dhttps.proxyPort=7878", "-Dhttp.nonProxyHosts=localhost"):
             self.assertIn(option, set_to["JAVA_TOOL_OPTIONS"])
         self.assertEqual(self.lines("--shell", "zsh"), self.lines("--shell", "sh"))
+
+    def test_sourced_by_shells_and_used_by_curl(self):
+        """As the help says it, in each shell; curl then goes through the proxy, of that job, and trusts its CA."""
+        for shell, command in (("bash", ["bash", "--norc", "-c"]), ("zsh", ["zsh", "-f", "-c"]), ("fish", ["fish", "--no-config", "-c"])):
+            with self.subTest(shell):
+                if not shutil.which(shell):
+                    self.skipTest(shell + " is not installed")
+                daemon = self.daemon(policy='hosts = ["%s"]\nintercept = true\n' % HOST)
+                site = self.site()
+                env = "'%s' env --state-dir '%s' --job 'from %s' --shell %s" % (binary(), daemon.state, shell, shell)
+                source = env + " | source" if shell == "fish" else 'eval "$(%s)"' % env
+                url = "https://%s:%d/hello" % (HOST, site.port)
+                done = subprocess.run([*command, "%s; curl -sS %s" % (source, url)], capture_output=True, timeout=40,
+                                      env=self.environment(SHELL="/bin/" + shell))
+                self.assertEqual((done.stdout, done.stderr), (b"hello\n", b""))
+                self.assertIn("sluice", site.requests[0].get("Via", ""))
+                status = [binary(), "status", "--json", "--state-dir", daemon.state]
+                self.assertTrue(self.wait(lambda: [
+                    job["name"] for job in json.loads(subprocess.run(status, capture_output=True, check=True).stdout)["jobs"]
+                    if job["requests"] == 1] == ["from_" + shell]))
+
+    def test_git_with_a_job_asks_for_no_password(self):
+        daemon = self.daemon()
+        script = self.lines("--shell", "bash", "--job", "mirror", "--state-dir", daemon.state) + \
+            'git ls-remote http://%s:1/r.git' % HOST
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=40,
+                              env=self.environment(GIT_TERMINAL_PROMPT="0"))
+        self.assertNotIn("assword", done.stderr)
+        self.assertIn("502", done.stderr)
 
     def test_fish(self):
         self.assertIn("set -gx https_proxy 'http://127.0.0.1:7878'\n", self.lines("--shell", "fish"))

@@ -1,8 +1,10 @@
 """HTTPS seen from inside: what clients and origins see when Sluice ends TLS on both sides."""
 
+import base64
 import hashlib
 import json
 import os
+import re
 import shutil
 import ssl
 import subprocess
@@ -16,7 +18,7 @@ from harness.message import chunk, read_response, request_bytes, response_bytes
 from harness.origin import replying
 from harness.proxy import binary
 from harness.stream import Ended
-from harness.tls import P256, TestAuthority, server_context
+from harness.tls import P256, Session, TestAuthority, server_context
 
 HOST = "origin.test"
 NAMES = ("origin.test", "other.test", "wrong.test", "late.test", "self.test", "pinned.test", "revoked.test", "mutual.test", "upgraded.test")
@@ -222,6 +224,47 @@ class Interception(TlsCase):
         client.close()
         self.assertTrue(origin.wait(lambda: origin.visits[0].closed_at), "the origin's side stayed open")
 
+    def test_websocket_whose_sides_end_one_by_one(self):
+        """What one direction still has to say arrives after the other has ended, and the ends are told in TLS."""
+        switch = b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+        server = server_context(self.good)
+        for client_first in (True, False):
+            seen = {}
+
+            def script(visit):
+                session = Session(visit, server)
+                session.read_until(b"\r\n\r\n")
+                session.send(switch)
+                if client_first:
+                    seen["got"] = session.read_to_end()
+                    for part in (b"after ", b"your ", b"end"):
+                        session.send(part)
+                    session.close_notify()
+                else:
+                    session.send(b"that is all")
+                    session.close_notify()
+                    seen["got"] = session.read_to_end()
+                seen["cleanly"] = session.ended_cleanly
+
+            origin = self.origin(script, tls=None)
+            stream, _ = self.tunnel("%s:%d" % (HOST, origin.port))
+            client = Session(stream, self.context(), HOST)
+            client.send(request_bytes("GET", "/", ["Host: %s:%d" % (HOST, origin.port), "Connection: Upgrade",
+                                                   "Upgrade: websocket"]))
+            self.assertIn(b" 101 ", client.read_until(b"\r\n\r\n"))
+            with self.subTest(client_first=client_first):
+                if client_first:
+                    client.send(b"last words")
+                    client.close_notify()
+                    self.assertEqual(client.read_to_end(), b"after your end")
+                else:
+                    self.assertEqual(client.read_to_end(), b"that is all")
+                    client.send(b"but I have more")
+                    client.close_notify()
+                self.assertTrue(client.ended_cleanly)
+                self.assertTrue(origin.wait(lambda: "cleanly" in seen), origin.failures)
+                self.assertEqual(seen, {"got": b"last words" if client_first else b"but I have more", "cleanly": True})
+
     def test_an_emergency_stop_cuts_what_is_inside(self):
         proxy = self.start(*self.settings)
         subprocess.run([binary(), "ca", "init", "--state-dir", proxy.state], check=True, capture_output=True)
@@ -399,6 +442,28 @@ class Origins(TlsCase):
         self.assert_problem(self.ask(self.inside(origin.port), origin.port), 502, "tls")
 
 
+def with_early_data(session):
+    """A session of OpenSSL's, in PEM, that believes it may send 16 KiB early: element 15 of its ASN.1."""
+    marks = re.findall("-----.*-----", session)
+    der = base64.b64decode("".join(session.split(marks[0])[1].split(marks[1])[0].split()))
+
+    def element(at):
+        """Of what lies there: (where its content begins, where it ends)."""
+        length, begin = der[at + 1], at + 2
+        if length & 0x80:
+            begin += length & 0x7f
+            length = int.from_bytes(der[at + 2:begin], "big")
+        return begin, begin + length
+
+    begin, end = element(0)
+    at = begin
+    while at < end and der[at] < 0xaf:
+        at = element(at)[1]
+    content = der[begin:at] + bytes((0xaf, 4, 2, 2, 0x40, 0)) + der[at:end]
+    whole = base64.encodebytes(b"\x30\x82" + len(content).to_bytes(2, "big") + content).decode()
+    return "%s\n%s%s\n" % (marks[0], whole, marks[1])
+
+
 class Versions(TlsCase):
     """What our own end offers, as openssl s_client sees it."""
 
@@ -429,16 +494,116 @@ class Versions(TlsCase):
             said = self.s_client("-tls1_2", "-cipher", cipher + ":@SECLEVEL=0")
             self.assertIn("handshake failure", said, cipher)
 
+    def test_no_early_data(self):
+        """RFC 8446 §2.3: what could be replayed is neither invited nor taken."""
+        origin = self.origin()
+        session = os.path.join(tempfile.mkdtemp(dir=self.directory), "session")
+        early = session + ".early"
+        request = request_bytes("GET", "/early", ["Host: %s:%d" % (HOST, origin.port)])
+        with open(early, "wb") as file:
+            file.write(request)
+
+        def connect(*options):
+            process = subprocess.Popen(
+                ["openssl", "s_client", "-proxy", "127.0.0.1:%d" % self.proxy.port, "-connect", "%s:%d" % (HOST, origin.port),
+                 "-servername", HOST, "-CAfile", self.ca, "-tls1_3", *options],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            said = b""
+            process.stdin.write(request.replace(b"/early", b"/late"))
+            process.stdin.flush()
+            while b"HTTP/1.1 200" not in said and (data := os.read(process.stdout.fileno(), 65536)):
+                said += data
+            process.stdin.close()
+            process.stdin = None
+            return (said + process.communicate(timeout=20)[0]).decode("latin-1")
+
+        first = connect("-sess_out", session)
+        self.assertIn("Max Early Data: 0", first)
+        with open(session) as file:
+            allowed = with_early_data(file.read())
+        with open(session, "w") as file:
+            file.write(allowed)
+        second = connect("-sess_in", session, "-early_data", early)
+        self.assertIn("Early data was rejected", second)
+        self.assertIn("Reused, TLSv1.3", second)
+        self.assertEqual([request.target for request in origin.requests], ["/late", "/late"])
+
+    def test_no_renegotiation(self):
+        origin = self.origin()
+        process = subprocess.Popen(
+            ["openssl", "s_client", "-proxy", "127.0.0.1:%d" % self.proxy.port, "-connect", "%s:%d" % (HOST, origin.port),
+             "-servername", HOST, "-CAfile", self.ca, "-tls1_2"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        said = b""
+        while b"Verify return code: 0 (ok)" not in said and (data := os.read(process.stdout.fileno(), 65536)):
+            said += data
+        process.stdin.write(b"R\n")  # s_client's word for it
+        process.stdin.flush()
+        while b"no renegotiation" not in said and (data := os.read(process.stdout.fileno(), 65536)):
+            said += data
+        said += process.communicate(timeout=20)[0]
+        self.assertIn(b"RENEGOTIATING", said)
+        self.assertIn(b"no renegotiation", said)
+        self.assertNotEqual(process.returncode, 0)
+        self.assertEqual(self.ask(self.inside(origin.port), origin.port).status, 200, "it serves others")
+
+    def hello(self):
+        """A client's session to be: (the object, what it says first, its two ends)."""
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        session = self.context().wrap_bio(incoming, outgoing, server_hostname=HOST)
+        with self.assertRaises(ssl.SSLWantReadError):
+            session.do_handshake()
+        return session, outgoing.read(), incoming, outgoing
+
+    def test_a_hello_in_many_records_and_packets(self):
+        """RFC 8446 §5.1: a message may be spread over records as its sender likes."""
+        origin = self.origin()
+        for size, packet in ((1, 7), (50, 1), (200, 1000)):
+            session, hello, incoming, outgoing = self.hello()
+            body = hello[5:]
+            parts = [body[at:at + size] for at in range(0, len(body), size)]
+            spread = b"".join(b"\x16\x03\x01" + len(part).to_bytes(2, "big") + part for part in parts)
+            client, _ = self.tunnel("%s:%d" % (HOST, origin.port))
+            for at in range(0, len(spread), packet):
+                client.send(spread[at:at + packet])
+            while True:
+                incoming.write(client.read_some())
+                try:
+                    session.do_handshake()
+                    break
+                except ssl.SSLWantReadError:
+                    pass
+            session.write(request_bytes("GET", "/%d" % size, ["Host: %s:%d" % (HOST, origin.port)]))
+            client.send(outgoing.read())
+            self.assertTrue(origin.wait(lambda: [r for r in origin.requests if r.target == "/%d" % size]))
+
     def test_oversized_and_broken_hellos(self):
-        for hello in (b"\x16\x03\x01\x40\x01" + bytes(0x4001), b"\x16\x03\x01\x00\x04\x01\xff\xff\xff" + bytes(70000),
-                      b"\x16" + os.urandom(200), b"\x16\x03\x01\x00\x00" * 50):
-            client, _ = self.tunnel("%s:443" % HOST)
-            try:
-                client.send(hello)
-                client.wait_end(12)
-            except (OSError, Ended):
-                pass
-        self.assertEqual(self.ask(self.inside(self.origin().port), 1, host="x").status, 421)  # alive
+        """Each is turned away at once, not by running out of time, and costs no memory that counts."""
+        proxy = self.start('tls.intercept="all"', RESOLVE, 'proxy.timeouts.head="5m"', 'proxy.timeouts.idle="5m"')
+        hello = self.hello()[1]
+        broken = {
+            "a record longer than any may be": b"\x16\x03\x01\x48\x01" + bytes(0x4801),
+            "a message that claims 16 MiB": b"\x16\x03\x01\x00\x04\x01\xff\xff\xff" + (b"\x16\x03\x01\x40\x00" + bytes(0x4000)) * 4,
+            "a message of another kind": b"\x16\x03\x01\x00\x04\x02\x00\x00\x00",
+            "no version that there is": b"\x16\x09\x09\x00\x04\x01\x00\x00\x00",
+            "empty records without end": b"\x16\x03\x01\x00\x00" * 200,
+            "a hello whose lengths do not add up": hello[:9] + bytes([hello[9] ^ 0xff]) + hello[10:43] + b"\xff" + hello[44:],
+            "data instead of the rest": hello[:5] + hello[5:] + b"\x17\x03\x03\x00\x05hello",
+        }
+        # The rest: not in TLS, or in an alert that is encrypted already.
+        plainly_told = set(broken) - {"no version that there is", "data instead of the rest"}
+        before = proxy.resident()
+        for name, bytes_sent in broken.items():
+            with self.subTest(name):
+                client, _ = self.tunnel("%s:443" % HOST, proxy=proxy)
+                client.try_send(bytes_sent)
+                self.assertIsNotNone(client.wait_end(20), "it was let be")
+                if name in plainly_told and client.end == "eof":
+                    self.assertEqual(bytes(client.buffer[:2]), b"\x15\x03", "it was not told why")
+        self.assertLess(proxy.resident() - before, 16 << 20)
+        state = os.path.join(proxy.state, "ca-cert.pem")
+        client = self.inside(443, "127.0.0.1", context=self.context(state), proxy=proxy)
+        self.assertEqual(self.ask(client, 443, host="127.0.0.1").status, 502, "it goes on with others")
 
 
 class Listed(TlsCase):
@@ -509,6 +674,32 @@ class Listed(TlsCase):
             self.assertIn("client_cert", problem["detail"])
         self.assertEqual(len(origin.visits), 1 + 6, "it was tried again")
 
+    def test_upgrade_of_port_80(self):
+        """http://host/ and http://host:80/ go to https://host/, and the origin sees no trace of the 80."""
+        try:
+            origin = self.origin(replying(response_bytes(b"", "302 Found", "Location: https://upgraded.test/there")),
+                                 host="127.0.0.43", port=443)
+        except OSError as problem:
+            self.skipTest("no listening on 127.0.0.43:443: %s" % problem)
+        proxy = self.start('proxy.resolve={"upgraded.test" = "127.0.0.43"}', 'tls.extra_ca="%s"' % self.authority.path,
+                           policy=self.policies["upgraded"])
+        for authority in ("upgraded.test", "upgraded.test:80"):
+            response = self.fetch("http://%s/x?y" % authority, proxy=proxy)
+            self.assertEqual((response.status, response.get("Location")), (302, "https://upgraded.test/there"))
+        self.assertEqual([(r.start, r.all("Host")) for r in origin.requests],
+                         [("GET /x?y HTTP/1.1", ["upgraded.test"])] * 2)
+        self.assertEqual(len(origin.visits), 1, "both are the same place")
+
+    def test_an_upgrade_verifies(self):
+        """There is no way back to plain text, and none past a certificate that does not hold."""
+        strange = TestAuthority(tempfile.mkdtemp(dir=self.directory), "stranger")
+        origin = self.origin(tls=server_context(strange.certificate("upgraded", "DNS:upgraded.test")))
+        self.assert_problem(self.fetch("http://upgraded.test:%d/x" % origin.port), 502, "tls")
+        wrong = self.origin(tls=server_context(self.authority.certificate("right", "DNS:right.test")))
+        self.assertIn("hostname mismatch",
+                      self.assert_problem(self.fetch("http://upgraded.test:%d/x" % wrong.port), 502, "tls")["detail"])
+        self.assertEqual(origin.requests + wrong.requests, [])
+
     def test_upgrade(self):
         origin = self.origin()
         response = self.fetch("http://upgraded.test:%d/x" % origin.port)
@@ -527,6 +718,33 @@ class BadAuthority(TlsCase):
         problem = self.assert_problem(answer, 502, "tls")
         self.assertIn("can be read or written by others", problem["detail"])
         os.chmod(os.path.join(state, "ca-key.pem"), 0o600)
+
+    def test_a_ca_below_another_one(self):
+        """A client that trusts the root alone is shown what lies between, and not the root."""
+        root = TestAuthority(tempfile.mkdtemp(dir=self.directory), "corporate-root")
+        chain, key = root.intermediate("corporate-proxies")
+        proxy = self.start('tls.intercept="all"', RESOLVE, 'tls.extra_ca="%s"' % self.authority.path,
+                           'tls.ca_cert="%s"' % chain, 'tls.ca_key="%s"' % key)
+        origin = self.origin()
+        for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+            context = self.context(root.path)
+            context.maximum_version = version
+            client = self.inside(origin.port, context=context, proxy=proxy)
+            self.assertEqual(self.ask(client, origin.port).status, 200)
+        shown = subprocess.run(["openssl", "s_client", "-proxy", "127.0.0.1:%d" % proxy.port, "-connect",
+                                "%s:%d" % (HOST, origin.port), "-servername", HOST, "-CAfile", root.path, "-showcerts"],
+                               input=b"Q\n", capture_output=True, timeout=20).stdout.decode()
+        self.assertEqual(shown.count("BEGIN CERTIFICATE"), 2, shown)
+        self.assertIn("Verify return code: 0 (ok)", shown)
+
+    def test_a_leaf_never_outlives_a_ca_that_ends_soon(self):
+        soon = TestAuthority(tempfile.mkdtemp(dir=self.directory), "soon", days=1)
+        os.chmod(soon.key, 0o600)
+        proxy = self.start('tls.intercept="all"', RESOLVE, 'tls.extra_ca="%s"' % self.authority.path,
+                           'tls.ca_cert="%s"' % soon.path, 'tls.ca_key="%s"' % soon.key)
+        client = self.inside(self.origin().port, context=self.context(soon.path), proxy=proxy)
+        ends = ssl._ssl._test_decode_cert(soon.path)["notAfter"]
+        self.assertEqual(client.sock.getpeercert()["notAfter"], ends)
 
     def test_a_new_one_is_taken_up_by_a_running_proxy(self):
         proxy = self.start('tls.intercept="all"', RESOLVE, 'tls.extra_ca="%s"' % self.authority.path)

@@ -161,3 +161,42 @@ TEST_CASE("CA: what is wrong with the files is said") {
           std::string::npos);
   }
 }
+
+TEST_CASE("authority: what stands between its leaves and a root is its chain") {
+  const Scratch scratch;
+  // A root, a CA below it, and a CA below that one: the file holds all three, the last one first.
+  const KeyPtr keys[] = {make_p256_key(), make_p256_key(), make_p256_key()};
+  std::string text;
+  std::vector<CertPtr> made;
+  for (int i = 0; i < 3; ++i) {
+    auto certificate = make_authority_certificate(*keys[i], std::to_string(i), kToday);
+    REQUIRE(certificate);
+    if (i > 0) {
+      X509_set_issuer_name(certificate->get(), X509_get_subject_name(made.back().get()));
+      REQUIRE(X509_sign(certificate->get(), keys[i - 1].get(), EVP_sha256()) > 0);
+    }
+    const BioPtr out(BIO_new(BIO_s_mem()));
+    PEM_write_bio_X509(out.get(), certificate->get());
+    char* bytes = nullptr;
+    const long size = BIO_get_mem_data(out.get(), &bytes);
+    text.insert(0, std::string(bytes, static_cast<std::size_t>(size)));
+    made.push_back(std::move(*certificate));
+  }
+  const BioPtr key_text(BIO_new(BIO_s_mem()));
+  PEM_write_bio_PKCS8PrivateKey(key_text.get(), keys[2].get(), nullptr, nullptr, 0, nullptr,
+                                nullptr);
+  char* bytes = nullptr;
+  const long size = BIO_get_mem_data(key_text.get(), &bytes);
+  const AuthorityFiles files{
+      scratch.write("chain.pem", text),
+      scratch.write("ca.key", std::string(bytes, static_cast<std::size_t>(size))), false};
+  chmod(files.key.c_str(), 0600);
+  const auto authority = Authority::load(files, kToday);
+  REQUIRE(authority);
+  REQUIRE(authority->chain()->size() == 2);  // not the root
+  CHECK(X509_cmp(authority->chain()->at(0).get(), made[2].get()) == 0);
+  CHECK(X509_cmp(authority->chain()->at(1).get(), made[1].get()) == 0);
+
+  REQUIRE(Authority::load_or_make(scratch.files(), kToday));
+  CHECK(Authority::load(scratch.files(), kToday)->chain()->empty());  // our own is a root
+}

@@ -25,7 +25,7 @@ struct Joined {
   End server(const std::string& name) { return End(clients.accept(*leaf, name, 443)); }
   End server() { return server(host); }
   End client(const std::string& name) {
-    auto context = origins.context({}, monotonic_now());
+    auto context = origins.context({});
     REQUIRE(context);
     contexts.push_back(*context);
     return End(sessions.connect(**context, name + ":443", name));
@@ -168,7 +168,7 @@ TEST_CASE("layer: who does not verify is refused, with the reason") {
   SUBCASE("a CA that nobody trusts") {
     Joined joined;
     OriginSide stranger("");
-    const auto context = stranger.context({}, monotonic_now());
+    const auto context = stranger.context({});
     REQUIRE(context);
     End server = joined.server();
     End client(joined.sessions.connect(**context, "x", joined.host));
@@ -232,21 +232,52 @@ TEST_CASE("layer: what is no TLS is refused") {
 TEST_CASE("origin side: files that cannot be used are named, and changed ones are read again") {
   const Scratch scratch;
   OriginSide origins("");
-  const Instant now = monotonic_now();
-  const auto missing = origins.context({scratch.path() + "/none.pem", "", ""}, now);
+  const auto missing = origins.context({scratch.path() + "/none.pem", "", ""});
   REQUIRE_FALSE(missing);
   CHECK(missing.error().find("none.pem cannot be used") != std::string::npos);
   REQUIRE(Authority::load_or_make(scratch.files(), utc_now()));
   const TlsIdentity identity{scratch.write("extra.pem", content(scratch.files().certificate)), "",
                              ""};
-  const auto first = origins.context(identity, now);
-  REQUIRE(first);
-  CHECK(*origins.context(identity, now + 1min) == *first);
+  origins.prepare({identity});
+  // From here on, asking reads no file: what it would find has gone.
   std::filesystem::remove(identity.extra_ca);
+  const auto first = origins.context(identity);
+  REQUIRE(first);
   scratch.write("extra.pem", content(scratch.files().certificate) + "\n");
-  CHECK(*origins.context(identity, now + 1min + 1s) == *first);  // not looked at yet
-  const auto second = origins.context(identity, now + 2min);
+  CHECK(*origins.context(identity) == *first);  // not looked at yet
+  origins.look_again();
+  const auto second = origins.context(identity);
   REQUIRE(second);
   CHECK(*second != *first);
   CHECK((*second)->name != (*first)->name);
+  origins.look_again();
+  CHECK(*origins.context(identity) == *second);
+}
+
+TEST_CASE("layer: a session is not made anew from within, whichever side asks") {
+  for (const bool client_asks : {true, false}) {
+    CAPTURE(client_asks);
+    Joined joined;
+    End server = joined.server();
+    End client = joined.client();
+    End& asking = client_asks ? client : server;
+    End& asked = client_asks ? server : client;
+    for (End* end : {&client, &server}) {
+      SSL_set_max_proto_version(end->layer.ssl(), TLS1_2_VERSION);
+    }
+    SSL_clear_options(asking.layer.ssl(), SSL_OP_NO_RENEGOTIATION);  // one that is not ours
+    shake_hands(client, server);
+    REQUIRE(server.layer.established());
+    REQUIRE(SSL_version(client.layer.ssl()) == TLS1_2_VERSION);
+    REQUIRE(SSL_renegotiate(asking.layer.ssl()) == 1);
+    asking.layer.handshake();
+    deliver(asking, asked);
+    CHECK(read_all(asked.layer) == "");
+    // RFC 5246 §7.2.2: no_renegotiation, with which the asking side may go on or end.
+    const std::string answer = asked.take();
+    CHECK(answer.size() > 0);
+    CHECK(answer[0] == 0x15);
+    CHECK(SSL_num_renegotiations(asked.layer.ssl()) == 0);
+    CHECK_FALSE(SSL_renegotiate_pending(asked.layer.ssl()));
+  }
 }
