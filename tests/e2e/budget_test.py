@@ -358,18 +358,25 @@ class Race(BudgetCase):
         return False
 
     def begin(self, state=None):
-        proxy = Proxy(ANY_PORT, "budget.daily=10.0", policy=CENT, state=state)
+        proxy = Proxy(ANY_PORT, "budget.daily=10.0", policy=self.policy, state=state)
         self.own_proxies.append(proxy)
         self.addCleanup(proxy.kill)
         return proxy
 
     def test_64_clients_two_processes_and_kill_9(self):
+        self.race(CENT)
+
+    def test_when_only_answers_name_the_price(self):
+        self.race(CENT.replace("per_request = 0.01", 'header = "x-cost"'))
+
+    def race(self, policy):
         chance = random.Random(6)
+        self.policy = policy
 
         def slow(visit):
             while visit.read_request():
                 time.sleep(0.15)  # so that the budget outlasts a few crashes
-                visit.send(OK)
+                visit.send(response_bytes(b"ok", "200 OK", "X-Cost: 0.01"))
 
         self.shop = self.origin(slow)
         self.unanswered = set()
