@@ -30,17 +30,21 @@ Refusal not_now(Gate& gate, const Gate::Pass& pass, bool held, const ClockPair& 
   const std::string& key = gate.key();
   const Gate::View view = gate.view();
   const Instant until = pass.until;
+  const bool money = pass.by == Gate::By::budget;
+  const auto in_utc = [&] {
+    const UtcTime at = now.utc + (until - now.mono);
+    // A reset is on a whole second; two clocks that are read one after the other are not.
+    return money ? UtcTime(std::chrono::round<std::chrono::seconds>(at)) : at;
+  };
   Refusal refusal = about(key, view, now);
-  if (pass.by == Gate::By::limit || pass.by == Gate::By::budget) {
-    const bool money = pass.by == Gate::By::budget;
+  if (pass.by == Gate::By::limit || money) {
     refusal.status = 429;
     refusal.reason = money ? "budget" : "limit";
     refusal.proxy_status = "http_request_denied";
     refusal.override_command.clear();  // no command does: more money or other limits do
     refusal.hopeless = money;
     refusal.detail = !money ? "the policy's limits for " + key + " are used up"
-                            : pass.why + ": until " +
-                                  clock_time(now.utc + (until - now.mono), now.utc) +
+                            : pass.why + ": until " + clock_time(in_utc(), now.utc) +
                                   " nothing that costs is sent, unless [budget] allows more";
   } else if (pass.by == Gate::By::price) {
     refusal.reason = "hold-timeout";
@@ -57,7 +61,7 @@ Refusal not_now(Gate& gate, const Gate::Pass& pass, bool held, const ClockPair& 
   }
   if (until > now.mono && until != Instant::max()) {
     refusal.retry_after_s = whole_seconds(until - now.mono);
-    refusal.until = iso_time(now.utc + (until - now.mono));
+    refusal.until = iso_time(in_utc());
   }
   return refusal;
 }
