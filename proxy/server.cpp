@@ -65,7 +65,7 @@ Result<bool> Server::prepare() {
   if (const auto opened = open_memory(); !opened) return Error{opened.error()};
   if (const auto opened = open_alerts(started); !opened) return Error{opened.error()};
   if (const auto opened = open_tls(); !opened) return Error{opened.error()};
-  if (const auto ready = prepare_admin(); !ready) return ready;
+  if (const auto ready = prepare_admin(); !ready) return Error{ready.error()};
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   const unsigned count = config_.proxy.workers == 0 ? cores : config_.proxy.workers;
 

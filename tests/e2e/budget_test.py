@@ -322,7 +322,7 @@ class Reports(BudgetCase):
             return subprocess.run([*command, *more], capture_output=True, text=True, timeout=20,
                                   env={"HOME": proxy.directory, "PATH": os.environ["PATH"]}).stdout
 
-        self.assertRegex(run(), r"(?m)^nightly +ok +3 +0 +0 +0 +- +0 +0\.30 USD +\d.* ago$")
+        self.assertRegex(run(), r"(?m)^nightly +ok +3 +0 +0 +\d+ +(-|\d+ ms) +0 +0\.30 USD +\d.* ago$")
         job, = json.loads(run("--json"))["jobs"]
         self.assertEqual((job["name"], job["requests"], job["spent"]), ("nightly", 3, 0.3))
 
