@@ -11,11 +11,12 @@ void PaceLog::push(Entry entry) {
 }
 
 void PaceLog::add(Instant at, Duration grain) {
-  if (!entries_.empty() && at - latest(0).at < grain) {
+  if (!entries_.empty() && at - begun_ < grain) {
     // The entry's earliest is forgotten, so what it holds counts longer: never too early.
     latest(0).at = std::max(latest(0).at, at);
     ++latest(0).count;
   } else {
+    begun_ = at;
     push({at, 1});
   }
 }
@@ -43,13 +44,10 @@ Instant PaceLog::nth_latest(std::uint32_t n) const {
   return Instant::min();
 }
 
-void PaceLog::assume(std::uint32_t n, Instant from, Instant to) {
-  clear();
-  const auto entries = static_cast<std::uint32_t>(std::min<std::size_t>(n, capacity / 2));
-  for (std::uint32_t i = 1; i <= entries; ++i) {
-    const auto share = n / entries + (i <= n % entries ? 1 : 0);
-    push({from + (to - from) / entries * i, share});
-  }
+void PaceLog::assume(Instant at, std::uint32_t n) {
+  if (n == 0) return;
+  begun_ = at;
+  push({at, n});
 }
 
 }  // namespace sluice

@@ -13,7 +13,7 @@ namespace sluice {
 
 class PaceLog {
  public:
-  static constexpr std::size_t capacity = 96;
+  static constexpr std::size_t capacity = 192;
 
   // `grain` is how close together requests must be to share an entry when room is short.
   void add(Instant at, Duration grain);
@@ -25,8 +25,8 @@ class PaceLog {
   std::uint32_t after(Instant since) const;
   // When the n-th latest went; Instant::min() when there were fewer.
   Instant nth_latest(std::uint32_t n) const;
-  // `n` requests, evenly over the time from `from` to `to`: what is assumed after a restart.
-  void assume(std::uint32_t n, Instant from, Instant to);
+  // `n` requests, the last of them at that time: what is assumed after a restart.
+  void assume(Instant at, std::uint32_t n);
 
   // From the latest backwards; i < size().
   struct Entry {
@@ -50,6 +50,7 @@ class PaceLog {
 
   std::vector<Entry> entries_;  // grows up to `capacity`, then the oldest makes room
   std::size_t end_ = 0;         // behind the latest, once it is full
+  Instant begun_{};             // when the first of the latest entry went
 };
 
 }  // namespace sluice

@@ -2,6 +2,8 @@
 // and store/ keeps with the rest of the key's state.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "policy/time.h"
@@ -15,6 +17,14 @@ enum class PaceModel : std::uint8_t {
   window = 2,  // `count` in any `length`
   bucket = 3,  // `rate` a second, `burst` at once
 };
+
+// Requests of one part of a window: how many, and when the last of them went.
+struct PaceUse {
+  Instant until{};
+  std::uint32_t count = 0;
+  bool operator==(const PaceUse&) const = default;
+};
+using PaceUses = std::array<PaceUse, 8>;
 
 // Everything that survives a restart; the store keeps it field by field.
 struct PaceMemory {
@@ -32,6 +42,8 @@ struct PaceMemory {
   Duration shortest{}, longest{};
   std::uint32_t proven = 0;  // times that a window of this length was survived
   bool coarse = false;       // the length was found by trying: a shorter one may do
+
+  PaceUses used{};  // of the limit, lately, as of the latest write; oldest first
 
   // A bucket, or what its headers tell.
   double rate = 0;  // a second
@@ -51,6 +63,9 @@ struct PaceMemory {
 
   bool operator==(const PaceMemory&) const = default;
 };
+
+// The longest that a request is not in the store, while that can be written to.
+constexpr Duration kPaceUnwritten = std::chrono::seconds(6);
 
 // How far apart requests are in the long run, by what was learned; 0: as close as they come.
 Duration usual_delay(const PaceMemory& learned);

@@ -260,7 +260,8 @@ void recovered(const Rules& rules, PaceState& state, Instant now, const PaceTick
     flight.since_empty = 1;
     set_tokens(state, now, 0);
   } else if (learned.model == PaceModel::window) {
-    if (before > 0 && before < learned.count) learned.count = before;
+    // One refusal is not believed to have taken nearly everything: it may be somebody else's use.
+    if (before > 0 && before < learned.count) learned.count = std::max(before, learned.count / 4);
     learned.proven = 0;
     if (learned.coarse) try_shorter(state);
   } else {

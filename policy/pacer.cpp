@@ -120,7 +120,7 @@ void begin_cycle(PaceState& state, Instant now) {
 
 // How close together two requests share an entry of the log.
 Duration grain_of(const PaceMemory& learned) {
-  constexpr std::uint32_t entries = PaceLog::capacity / 2;
+  constexpr std::uint32_t entries = PaceLog::capacity - 8;
   const bool many = learned.model == PaceModel::window && learned.count > entries;
   return many ? learned.length / Duration::rep{entries} : Duration(0);
 }
@@ -333,7 +333,62 @@ PaceMemory aged(PaceMemory learned, Instant now) {
   return learned;
 }
 
+constexpr Duration written_often = 10s;  // a shorter window is waited for instead
+
+// So many may go out between two writes.
+std::uint32_t unwritten_at_most(const PaceMemory& learned) {
+  return learned.length < written_often ? learned.count : learned.count / 8 + 1;
+}
+
+// What others had used of the limit by their latest write, and what they may have since: as late as
+// it can have been.
+void assume_used(PaceState& state, Instant now) {
+  const PaceMemory& learned = state.learned;
+  PaceFlight& flight = state.flight;
+  const PaceUse& latest = learned.used.back();
+  const Instant end = latest.count == 0 ? now : std::min(now, latest.until + kPaceUnwritten);
+  if (learned.model == PaceModel::bucket) set_tokens(state, end, 0);
+  if (learned.model != PaceModel::window) return;
+  flight.log.clear();
+  flight.cycle = end;
+  flight.admitted = 0;
+  const auto assume = [&](Instant at, std::uint32_t count) {
+    flight.log.assume(at, count);
+    flight.cycle = std::min(flight.cycle, at);
+    flight.admitted += count;
+  };
+  for (const PaceUse& use : learned.used) {
+    const bool counts = use.count > 0 && use.until > end - learned.length && use.until <= end;
+    if (counts) assume(use.until, std::min(use.count, learned.count));
+  }
+  assume(end, latest.count == 0 ? learned.count : unwritten_at_most(learned));
+}
+
 }  // namespace
+
+PaceMemory pace_remembered(const PaceState& state) {
+  PaceMemory out = state.learned;
+  out.used = {};
+  const PaceFlight& flight = state.flight;
+  const bool limited = out.model == PaceModel::window || out.model == PaceModel::bucket;
+  if (!limited || flight.log.size() == 0) return out;
+  const Instant last = flight.log.latest(0).at;
+  const Duration part = std::max<Duration>(out.length / out.used.size(), Duration(1));
+  for (std::size_t i = 0; i < flight.log.size(); ++i) {
+    const PaceLog::Entry& entry = flight.log.latest(i);
+    const auto back = static_cast<std::size_t>((last - entry.at) / part);
+    if (back >= out.used.size()) break;
+    PaceUse& use = out.used[out.used.size() - 1 - back];
+    use.until = std::max(use.until, entry.at);
+    use.count += entry.count;
+  }
+  return out;
+}
+
+bool pace_outdated(const PaceMemory& learned, std::uint64_t sent_since) {
+  return learned.model == PaceModel::window && learned.length >= written_often &&
+         sent_since >= unwritten_at_most(learned);
+}
 
 PaceState pace_restored(const Rules&, PaceMemory learned, Instant now) {
   PaceState state;
@@ -341,12 +396,7 @@ PaceState pace_restored(const Rules&, PaceMemory learned, Instant now) {
   state.learned = learned = aged(learned, now);
   if (learned.known || learned.model != PaceModel::none) state.flight.gentle = 0;
   if (learned.hold > now + longest_hold) state.learned.hold = now + longest_hold;
-  // How much of it the process before had used up, nobody knows: as much as there was, evenly.
-  if (learned.model == PaceModel::window) {
-    state.flight.log.assume(learned.count, now - learned.length, now);
-    state.flight.cycle = now - learned.length;
-  }
-  if (learned.model == PaceModel::bucket) set_tokens(state, now, 0);
+  assume_used(state, now);
   return state;
 }
 
@@ -358,14 +408,7 @@ void pace_adopted(const Rules& rules, PaceState& state, const PaceMemory& learne
     flight.spaced_from = now;
   }
   if (learned.known || learned.model != PaceModel::none) flight.gentle = 0;
-  // How much of the limit the others use, nobody tells: at first, as much as there is.
-  if (learned.model == PaceModel::bucket && before.model != PaceModel::bucket) {
-    set_tokens(state, now, 0);
-  }
-  if (learned.model == PaceModel::window && before.model != PaceModel::window) {
-    flight.log.assume(learned.count, now - learned.length, now);
-    flight.cycle = now - learned.length;
-  }
+  if (learned.model != before.model) assume_used(state, now);
 }
 
 bool pace_tightens(const PaceMemory& before, const PaceMemory& after) {

@@ -125,6 +125,12 @@ void pace_reopened(const Rules& rules, PaceState& state);
 // An operator cleared the key: what is known about its limit stays, no refusal is waited out.
 void pace_cleared(PaceState& state);
 
+// What a process leaves to the next one: what was learned, and how much of the limit was used.
+PaceMemory pace_remembered(const PaceState& state);
+// After so many requests since the last pace_remembered(), it is to be written down again: a crash
+// must not make the next process believe that much more of the limit is left than there is.
+bool pace_outdated(const PaceMemory& learned, std::uint64_t sent_since);
+
 // What a process makes of what the one before it had learned.
 PaceState pace_restored(const Rules& rules, PaceMemory learned, Instant now);
 

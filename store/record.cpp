@@ -79,6 +79,7 @@ void each_field(State& state, Visit& visit) {
   visit(57, state.usual.doubtful);
   visit(58, state.usual.since);
   visit(59, state.pace.hold);
+  visit(60, state.pace.used);
 }
 
 std::int64_t add(std::int64_t a, std::int64_t b) {
@@ -146,6 +147,16 @@ class Encoder {
     if (values == UsualRate::Peaks{}) return;
     WireWriter bytes;
     for (const std::uint16_t value : values) bytes.number(value);
+    put_field(fields_, tag, bytes.bytes());
+  }
+
+  void operator()(std::uint8_t tag, const PaceUses& values) {
+    if (values == PaceUses{}) return;
+    WireWriter bytes;
+    for (const PaceUse& value : values) {
+      bytes.number(to_utc(value.until));
+      bytes.number(value.count);
+    }
     put_field(fields_, tag, bytes.bytes());
   }
 
@@ -256,6 +267,15 @@ class Decoder {
     WireReader reader(fields_[tag]);
     for (std::uint16_t& value : values) value = reader.number<std::uint16_t>();
   }
+  void operator()(std::uint8_t tag, PaceUses& values) {
+    constexpr std::size_t size = sizeof(std::int64_t) + sizeof(PaceUse::count);
+    if (fields_[tag].size() != size * values.size()) return;  // all that there is, is assumed used
+    WireReader reader(fields_[tag]);
+    for (PaceUse& value : values) {
+      value.until = to_instant(reader.number<std::int64_t>());
+      value.count = reader.number<std::uint32_t>();
+    }
+  }
 
  private:
   Instant to_instant(std::int64_t utc) const {
@@ -283,6 +303,7 @@ void bound(HostState& state, Instant now, Duration longest) {
     not_after(now, *past);
   not_after(now + std::chrono::hours(48), state.pace.hold);
   for (Instant& failure : state.window) not_after(now, failure);
+  for (PaceUse& use : state.pace.used) not_after(now, use.until);
   std::sort(state.window.begin(), state.window.end());
   if (state.cause != Cause::operator_act && state.cause != Cause::anomaly)
     not_after(now + longest, state.until);

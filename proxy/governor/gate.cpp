@@ -182,7 +182,7 @@ Gate::Asked Gate::answer(Journey& who, Asker& asker, Mailbox& mailbox, double ji
   if (passed.act == Act::refuse && !record_.is_durable())
     passed = {.act = Act::hold, .until = Instant::max()};
   if (passed.act == Act::forward) {
-    count_forward(who);
+    count_forward(who, out);
     note_watched(passed, now, out);
     return {Asked::Kind::go, std::move(passed)};
   }
@@ -279,7 +279,7 @@ void Gate::pump(double jitter, Instant now, Effects& out) {
       save_soon(out);
       continue;
     }
-    if (passed.act == Act::forward) count_forward(visitor->journey);
+    if (passed.act == Act::forward) count_forward(visitor->journey, out);
     out.words.push_back({.to = visitor, .pass = passed});
   }
   if (waiting() == 0 || !record_.is_durable()) return;
@@ -358,7 +358,8 @@ void Gate::wake_at(Effects& out, Instant when) {
   out.wake = when;
 }
 
-void Gate::count_forward(const Journey& who) {
+void Gate::count_forward(const Journey& who, Effects& out) {
+  if (pace_outdated(pace_.learned, pace_.flight.sent - written_up_to_)) save_soon(out);
   if (who.tries == 0) retry_tokens_ = std::min(retry_tokens_ + kRetryShare, kMostRetries);
 }
 
@@ -383,12 +384,18 @@ void Gate::note_transition(const HostState& before, Instant now, Effects& out) {
 }
 
 void Gate::save_soon(Effects& out) {
-  if (record_.begin(state_)) out.save = state_;
+  state_.pace = pace_remembered(pace_);
+  if (!record_.begin(state_)) return;
+  written_up_to_ = pace_.flight.sent;
+  out.save = state_;
 }
 
 std::optional<HostState> Gate::take_dirty() {
   const std::lock_guard guard(mutex_);
+  if (record_.is_settled()) return std::nullopt;
+  state_.pace = pace_remembered(pace_);
   if (!record_.begin_flush(state_)) return std::nullopt;
+  written_up_to_ = pace_.flight.sent;
   return state_;
 }
 
@@ -418,7 +425,7 @@ void Gate::saved(const Result<std::uint64_t>& version, const HostState* stored, 
   for (auto& visitor : due.told) out.words.push_back({.to = std::move(visitor), .durable = true});
   for (Claim& claim : due.claims) {
     if (written || keep_going) {
-      count_forward(claim.visitor->journey);
+      count_forward(claim.visitor->journey, out);
     } else {
       std::erase_if(state_.leases,
                     [&](const ProbeLease& l) { return l.id == claim.pass.ticket.lease; });

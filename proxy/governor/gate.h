@@ -153,7 +153,7 @@ class Gate : public std::enable_shared_from_this<Gate> {
   void note_watched(const Pass& passed, Instant now, Effects& out);
   void note_pace(const Rules& rules, const PaceMemory& before, const Outcome& why, Effects& out);
   void wake_at(Effects& out, Instant when);
-  void count_forward(const Journey& who);
+  void count_forward(const Journey& who, Effects& out);
   void note_transition(const HostState& before, Instant now, Effects& out);
   void save_soon(Effects& out);
   bool take_retry();
@@ -184,8 +184,9 @@ class Gate : public std::enable_shared_from_this<Gate> {
   double retry_tokens_ = 3;
   Instant last_used_{};
   Instant said_would_{};
-  Instant wake_ = Instant::max();  // when pump() was asked for
-  GateRecord record_;              // state_, as the store has it
+  Instant wake_ = Instant::max();    // when pump() was asked for
+  GateRecord record_;                // state_, as the store has it
+  std::uint64_t written_up_to_ = 0;  // the latest request that it knows of
   std::string policy_;
 };
 

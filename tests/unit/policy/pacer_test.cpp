@@ -324,8 +324,9 @@ TEST_CASE("pacer: what was learned is in force after a restart, doubted when old
   const auto restored = [&](Instant now) { return pace_restored({}, learned, now); };
   Key key;
   key.state = restored(start);
-  CHECK(key.go() == 0);  // as if the process before had used it evenly
-  CHECK(key.at(1s).go() == 1);
+  CHECK(key.go() == 0);  // as if the process before had used it up just now
+  CHECK(key.at(9s).go() == 0);
+  CHECK(key.at(10s).go() == 1);
   CHECK(restored(start + 2 * 24h).learned.patience < 500);
   CHECK(restored(start + 2 * 24h).learned.count == 10);
   CHECK(restored(start + 30 * 24h).learned == PaceMemory{});
@@ -333,6 +334,75 @@ TEST_CASE("pacer: what was learned is in force after a restart, doubted when old
   CHECK(restored(start + 30 * 24h).learned == learned);
   learned.count = 0;  // nobody wrote that
   CHECK(restored(start).learned == PaceMemory{});
+}
+
+TEST_CASE(
+    "pacer: of a long window, what was used of it is remembered, and no more is believed used") {
+  PaceMemory learned;
+  learned.model = PaceModel::window;
+  learned.count = 80;
+  learned.length = 1h;
+  learned.known = true;
+  learned.learned_at = start;
+  learned.proven = 3;
+  Key before;
+  before.state = pace_restored({}, learned, start);
+  before.at(1h);
+  for (int i = 1; i <= 40; ++i) {
+    CHECK(before.go(1) == 1);
+    before.answer(Kind::success).at(1h + i * 30s);
+  }
+  const PaceMemory left = pace_remembered(before.state);
+  const Duration died = 1h + 20min;
+  const auto room = [&](Duration at) {
+    Key key;
+    key.state = pace_restored({}, left, start + at);
+    return key.at(at).go();
+  };
+  // 40 are known; 11 may have gone unwritten.
+  CHECK(room(died) == 80 - 40 - 11);
+  CHECK(room(died + 30min) == 80 - 40 - 11);
+  CHECK(room(died + 3h) == 80);
+  CHECK_FALSE(pace_outdated(left, 10));
+  CHECK(pace_outdated(left, 11));
+  CHECK(room(2h + 10min) == 80 - 30 - 11);  // the first of them are over, the rest not yet
+}
+
+TEST_CASE("pacer: a steady stream that is slower than its limit is never held up") {
+  for (const std::uint32_t count : {30u, 400u, 5000u}) {
+    CAPTURE(count);
+    PaceMemory learned;
+    learned.model = PaceModel::window;
+    learned.count = count;
+    learned.length = 1h;
+    learned.known = true;
+    learned.learned_at = start;
+    learned.proven = 3;
+    Key key;
+    key.state = pace_restored({}, learned, start);
+    const Duration apart = Duration(1h) * 10 / 9 / count;
+    for (std::uint32_t i = 0; i < 3 * count; ++i) {
+      REQUIRE(key.at(1h + i * apart).go(1) == 1);
+      key.answer(Kind::success);
+    }
+  }
+}
+
+TEST_CASE("pacer: a burst just before the end is not allowed again after it") {
+  PaceMemory learned;
+  learned.model = PaceModel::window;
+  learned.count = 20;
+  learned.length = 2s;
+  learned.known = true;
+  learned.learned_at = start;
+  learned.proven = 3;
+  Key before;
+  before.state = pace_restored({}, learned, start);
+  CHECK(before.at(2s).go() == 20);
+  Key after;
+  after.state = pace_restored({}, pace_remembered(before.state), start + 2100ms);
+  CHECK(after.at(3900ms).go() == 0);
+  CHECK(after.at(4100ms).go() == 20);
 }
 
 TEST_CASE("pacer: whatever origins answer, somebody may always go in the end") {

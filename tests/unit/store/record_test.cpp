@@ -32,7 +32,7 @@ HostState full_state() {
          calm_since, consecutive, probe_successes, window, leases, last_lease, pace, streak, usual,
          reason, said, counts, version] = state;
   auto& [model, known, ban, learned_at, refusals, hold, count, length, shortest, longest, proven,
-         coarse, rate, burst, patience, cap, cap_patience, delay, delay_floor, pace_streak,
+         coarse, used, rate, burst, patience, cap, cap_patience, delay, delay_floor, pace_streak,
          lowered] = pace;
   phase = Phase::half_open;
   cause = Cause::probe_failed;
@@ -69,6 +69,7 @@ HostState full_state() {
   cap = 6;
   cap_patience = 22;
   pace_streak = 18;
+  used.fill({kStart - 3s, 5});
   for (std::size_t i = 0; i < usual.peaks.size(); ++i)
     usual.peaks[i] = static_cast<std::uint16_t>(1000 + i);
   usual.hour = 492'000;
@@ -218,7 +219,7 @@ TEST_CASE("record: an earlier version's, with fewer fields, has defaults for the
   WireReader all(fields_of(record));
   std::vector<WireField> fields;
   while (const auto field = next_field(all)) fields.push_back(*field);
-  REQUIRE(fields.size() == 59);
+  REQUIRE(fields.size() == 60);
   for (const WireField& left_out : fields) {
     CAPTURE(static_cast<int>(left_out.tag));
     WireWriter writer;

@@ -106,7 +106,7 @@ Fleet::Fleet(Rules rules, Profile profile, Options options)
 
 Instant Fleet::now() const { return Instant(Duration(std::llround(now_ * 1e6))); }
 
-void Fleet::restart() { pace_ = pace_restored(rules_, pace_.learned, now()); }
+void Fleet::restart() { pace_ = pace_restored(rules_, pace_remembered(pace_), now()); }
 
 // One batch.
 class Round {

@@ -1,0 +1,119 @@
+"""What was learned about a limit survives kill -9: in force with the first request after it."""
+
+import collections
+import math
+import threading
+import time
+
+from harness.message import Truncated, read_response, request_bytes, response_bytes
+from harness.origin import OK
+from harness.stream import Ended, connect
+from startup_test import OwnProxies
+
+POLICY = """
+hosts = ["*"]
+[breaker]
+cooldown = ["1s", "2s"]
+[hold]
+max_wait = "60s"
+[retry]
+max = 5
+"""
+COUNT, LENGTH = 20, 2.0  # what the origin admits, in any such time
+CLIENTS = 6
+
+
+class Limited:
+    """An origin's script that refuses what is too much, says for how long, and counts."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.admitted = collections.deque()
+        self.arrivals = 0
+        self.refused = 0
+
+    def __call__(self, visit):
+        while visit.read_request():
+            visit.send(self.answer(time.monotonic()))
+
+    def answer(self, now):
+        with self.lock:
+            self.arrivals += 1
+            while self.admitted and self.admitted[0] <= now - LENGTH:
+                self.admitted.popleft()
+            if len(self.admitted) < COUNT:
+                self.admitted.append(now)
+                return OK
+            self.refused += 1
+            wait = math.ceil(self.admitted[0] + LENGTH - now)
+        return response_bytes(b"slow down", "429 Too Many Requests", "Retry-After: %d" % wait)
+
+
+class Learned(OwnProxies):
+    weight = 3
+
+    def crowd(self, proxy, origin, stop):
+        """Clients that ask as fast as they get answers, until `stop` or the end of the proxy."""
+
+        def ask():
+            try:
+                stream = connect(proxy.address, timeout=70)
+                while not stop.is_set():
+                    stream.send(request_bytes("GET", origin.url("/"), ["Host: " + origin.authority]))
+                    read_response(stream)
+            except (OSError, Ended, Truncated):
+                pass
+
+        clients = [threading.Thread(target=ask, daemon=True) for _ in range(CLIENTS)]
+        for client in clients:
+            client.start()
+        return clients
+
+    def arrive(self, origin, script, number, timeout=60):
+        """Waits for so many more requests to get there."""
+        goal = script.arrivals + number
+        self.assertTrue(origin.wait(lambda: script.arrivals >= goal, timeout), script.arrivals)
+
+    def test_a_window(self):
+        script = Limited()
+        origin = self.origin(script)
+        first = self.start(policy=POLICY)
+        clients = self.crowd(first, origin, threading.Event())
+        self.arrive(origin, script, 4 * COUNT + COUNT // 2)  # the fifth window is under way
+        self.assertGreaterEqual(script.refused, 1, "there was something to learn")
+        first.kill()
+        for client in clients:
+            client.join(10)
+        refused = script.refused
+        stop = threading.Event()
+        again = self.start(policy=POLICY, state=first.state)
+        clients = self.crowd(again, origin, stop)
+        self.arrive(origin, script, 2 * COUNT)
+        stop.set()
+        self.assertEqual(script.refused, refused, "nobody had to be refused again")
+        for client in clients:
+            client.join(10)
+
+    def test_a_delay(self):
+        origin = self.origin(lambda visit: [visit.send(response_bytes(b"no", "429 Too Many Requests"))
+                                            for _ in iter(visit.read_request, None)])
+        policy = """hosts = ["*"]
+[breaker]
+consecutive = 60
+window = { failures = 64, kind = "rate_limited", within = "1s" }
+[pace]
+adapt = "linear"
+step = "500ms"
+[retry]
+max = 0
+"""
+        first = self.start(policy=policy)
+        for _ in range(3):
+            self.assertEqual(self.fetch(origin.url("/"), proxy=first).status, 429)
+        first.kill()
+        again = self.start(policy=policy, state=first.state)
+        before = len(origin.requests)
+        for _ in range(2):
+            self.fetch(origin.url("/"), proxy=again)
+        gap = origin.requests[before + 1].at - origin.requests[before].at
+        self.assertGreaterEqual(gap, 1.5, "three refusals, half a second each")
