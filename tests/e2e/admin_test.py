@@ -242,6 +242,29 @@ class Work(AdminCase):
             checked = subprocess.run([found.stdout.strip(), "check", "metrics"], input=text, capture_output=True, timeout=30)
             self.assertEqual(checked.returncode == 0 and not checked.stderr, good, checked.stderr.decode())
 
+    def test_the_reference_is_true(self):
+        """Every address of docs/ADMIN.md answers as it says, and there is no other; its example has the fields of today."""
+        with open(os.path.join(ROOT, "docs/ADMIN.md")) as file:
+            text = file.read()
+        self.order("/api/keys/reference.test/open", **{"for": "1m"})
+        self.addCleanup(self.order, "/api/resume")
+        told = re.findall(r"(?m)^\| `(GET|POST) (/[^`]*)`", text)
+        for method, path in told:
+            with self.subTest(path):
+                response = self.ask(path.replace("{key}", "reference.test"), method)
+                self.assertEqual(response.status, 503 if path == "/api/alerts/test" else 200, response)
+        with open(os.path.join(ROOT, "proxy/admin/api.cpp")) as file:
+            known = set(re.findall(r'path == "(/[a-z/]+)"', file.read()))
+        self.assertLessEqual(known - {"/"}, {path for _, path in told})
+        example = json.loads(re.search(r"```json\n(\{\"key\".*?)```", text, re.DOTALL)[1])
+        row = next(row for row in self.read("/api/keys")["keys"] if row["key"] == "reference.test")
+        self.assertEqual(sorted(example), sorted(row))
+        self.assertEqual(sorted(example["counts"]), sorted(row["counts"]))
+
+    def test_closing_what_nobody_knows(self):
+        response = self.ask("/api/keys/never-seen.test/close", "POST")
+        self.assertEqual((response.status, json.loads(response.body)["error"]), (404, "nothing is known about never-seen.test"))
+
     def test_a_bad_policy_is_shown(self):
         self.proxy.write("policies/broken.toml", 'hots = ["x.test"]\n')
         self.addCleanup(os.remove, os.path.join(self.proxy.directory, "policies/broken.toml"))

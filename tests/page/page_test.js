@@ -178,6 +178,9 @@ for (const theme of ["light", "dark"]) {
   pageTest(`the whole page, ${theme}`, { minute: 40, context: { colorScheme: theme } },
     [{ do: "demo", keys: 20 }, { do: "sections" }], async (page) => {
       await page.waitForFunction(() => document.querySelector(".spark .curve")?.getAttribute("d").length > 400);
+      const drawn = await page.evaluate(() => ["curve", "bars", "delay"].filter((part) =>
+        [...document.querySelectorAll(`.spark .${part}`)].some((line) => (line.getAttribute("d") ?? "").length > 10)));
+      assert.deepEqual(drawn, ["curve", "bars", "delay"], "requests, refusals and delay of the last hour");
       const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
       const before = await paper();
       await page.waitForTimeout(400);
