@@ -17,7 +17,7 @@
 namespace sluice {
 namespace {
 
-constexpr int kPatience = 5000;  // ms, for the proxy's last word
+constexpr int kPatience = 5000;  // ms, for the proxy to take a client, or for its last word
 constexpr int kPause = 100;      // ms, when there are no descriptors
 
 }  // namespace
@@ -76,9 +76,22 @@ void RunDoor::let_in() {
     return;
   }
   if (!is_ours(Address::from_sockaddr(reinterpret_cast<sockaddr*>(&from), size))) return;
-  if (proxy_ && pass_socket(proxy_.get(), client.get())) return;
+  if (hand_over(client.get())) return;
   // It may have been started anew.
-  if (knock()) pass_socket(proxy_.get(), client.get());
+  if (knock()) hand_over(client.get());
+}
+
+// A burst of clients may have to wait for the proxy to take the ones before.
+bool RunDoor::hand_over(int client) {
+  while (proxy_ && !pass_socket(proxy_.get(), client)) {
+    if (errno == ETOOMANYREFS) {  // unix(7): so many descriptors are on their way
+      poll(nullptr, 0, kPause);
+      continue;
+    }
+    pollfd wait{proxy_.get(), POLLOUT, 0};
+    if (errno != EAGAIN || poll(&wait, 1, kPatience) <= 0) return false;
+  }
+  return static_cast<bool>(proxy_);
 }
 
 bool RunDoor::is_ours(const Address& peer) {

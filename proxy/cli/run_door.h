@@ -38,6 +38,7 @@ class RunDoor {
   Result<bool> knock();
   void serve();
   void let_in();
+  bool hand_over(int client);
   bool is_ours(const Address& peer);
   std::optional<JobState> ask();
 

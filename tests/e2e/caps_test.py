@@ -123,6 +123,32 @@ class Limits(BreakerCase):
         self.assertEqual(turns[0::2], [200] * 4)
         self.assertEqual(turns[1::2], [200, 200, 429, 429])
 
+    def test_they_count_tunnels_and_answer_connect(self):
+        proxy, origin = self.enforcing(LIMITED.replace("count = 5", "count = 2")), self.origin()
+        answers = [self.tunnel(origin.authority, proxy=proxy)[1] for _ in range(3)]
+        self.assertEqual([answer.status for answer in answers], [200, 200, 429])
+        self.assert_problem(answers[-1], 429, "limit")
+        self.assertTrue(origin.wait(lambda: len(origin.visits) == 2))
+
+    def test_tunnels_keep_the_pace(self):
+        """At once as many as may be; the next CONNECT is held until a place is free, and its time has come."""
+        policy = SHORT.replace('max_wait = "0s"', 'max_wait = "20s"').replace(
+            "[pace]", '[pace]\nmax_concurrency = 1\nmin_delay = "500ms"')
+        proxy, origin = self.enforcing(policy), self.origin()
+        began = time.monotonic()
+        first, answer = self.tunnel(origin.authority, proxy=proxy)
+        self.assertEqual(answer.status, 200)
+        second = self.client(proxy)
+        second.send(request_bytes("CONNECT", origin.authority, ["Host: " + origin.authority]))
+        self.assertTrue(second.quiet_for(0.2), "there is no place yet")
+        first.close()
+        self.assertEqual(read_response(second, "CONNECT").status, 200)
+        self.assertTrue(origin.wait(lambda: len(origin.visits) == 2))
+        second.close()
+        _, answer = self.tunnel(origin.authority, proxy=proxy)
+        self.assertEqual(answer.status, 200)
+        self.assertGreaterEqual(time.monotonic() - began, 1.0, "three within two delays")
+
     def test_who_only_observes_refuses_nobody(self):
         proxy, origin = self.enforcing('mode = "observe"\n' + LIMITED), self.origin()
         said = "enforced, it would be refused: its `limits` are used up"

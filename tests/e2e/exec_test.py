@@ -496,6 +496,24 @@ class Exec(ExecCase):
         with self.assertRaises(OSError):
             socket.create_connection(("127.0.0.1", int(said.rpartition(":")[2])), 2)
 
+    def test_many_clients_at_once(self):
+        """All connected before the first has asked; each is served."""
+        origin = Origin()
+        self.addCleanup(origin.close)
+        script = """import os, socket, urllib.parse
+place = urllib.parse.urlsplit(os.environ["http_proxy"])
+clients = [socket.create_connection((place.hostname, place.port), 30) for _ in range(400)]
+for client in clients: client.sendall(b"GET http://%s:%d/ HTTP/1.1\\r\\nHost: %s:%d\\r\\nConnection: close\\r\\n\\r\\n")
+good = 0
+for client in clients:
+    answer = b""
+    while data := client.recv(4096): answer += data
+    good += answer.startswith(b"HTTP/1.1 200") and answer.endswith(b"ok")
+print(good)""" % ((HOST, origin.port) * 2)
+        done = self.exec(sys.executable, "-c", script, options=("--job", "burst"), policy='hosts = ["*"]\nmode = "observe"\n')
+        self.assertEqual(done.stdout, b"400\n", done.stderr)
+        self.assertIn(b"job burst: 400 requests", done.stderr)
+
     @unittest.skipUnless(os.geteuid() == 0, "only root can be somebody else")
     def test_another_user_is_turned_away(self):
         site = self.site()

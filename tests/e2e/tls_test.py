@@ -1,6 +1,7 @@
 """HTTPS seen from inside: what clients and origins see when Sluice ends TLS on both sides."""
 
 import base64
+import gzip
 import hashlib
 import json
 import os
@@ -367,6 +368,59 @@ class Interception(TlsCase):
         self.assertIn("intercept = false into the policy of " + HOST, told()[0])
 
 
+class SamePath(TlsCase):
+    """What is learned of an origin, and what follows from it, is the same inside a tunnel as outside."""
+
+    def enforcing(self, policy):
+        proxy = self.start(*self.settings, policy='hosts = ["*"]\n' + policy)
+        subprocess.run([binary(), "ca", "init", "--state-dir", proxy.state], check=True, capture_output=True)
+        return proxy
+
+    def enter(self, proxy, port):
+        return self.inside(port, context=self.context(os.path.join(proxy.state, "ca-cert.pem")), proxy=proxy)
+
+    def test_a_429_shuts_the_host_and_the_refusal_comes_inside(self):
+        proxy = self.enforcing("[retry]\nmax = 0\n")
+        origin = self.origin(replying(response_bytes(b"slow down", "429 Too Many Requests", "Retry-After: 60")))
+        client = self.enter(proxy, origin.port)
+        self.assertEqual(self.ask(client, origin.port).status, 429)
+        refused = self.ask(client, origin.port)
+        problem = self.assert_problem(refused, 503, "breaker-open", HOST)
+        self.assertGreater(int(refused.get("Retry-After")), 50)
+        self.assertEqual(problem["key"], "%s:%d" % (HOST, origin.port))
+        # Another client's CONNECT is answered all the same: it can read why only inside.
+        self.assert_problem(self.ask(self.enter(proxy, origin.port), origin.port), 503, "breaker-open")
+        self.assertEqual(len(origin.requests), 1)
+
+    def test_a_page_of_a_bot_wall_is_recognised_in_its_compressed_body(self):
+        proxy = self.enforcing('[classify]\nmarkers = [{ in = "body", text = "are you a robot" }]\n[retry]\nmax = 0\n')
+        page = gzip.compress(b"<html><body>Tell us: are you a robot?</body></html>" * 20)
+        origin = self.origin(replying(response_bytes(page, "200 OK", "Content-Type: text/html", "Content-Encoding: gzip")))
+        client = self.enter(proxy, origin.port)
+        self.assertEqual(self.ask(client, origin.port).body, page)
+        self.assert_problem(self.ask(client, origin.port), 503, "breaker-open")
+        self.assertEqual(len(origin.requests), 1)
+
+    def test_one_at_a_time_and_the_rest_is_held(self):
+        proxy = self.enforcing('[pace]\nmax_concurrency = 1\n[hold]\nmax_wait = "20s"\n')
+        gate = threading.Event()
+        self.addCleanup(gate.set)
+
+        def script(visit):
+            while visit.read_request():
+                gate.wait(20)
+                visit.send(response_bytes(b"in turn"))
+
+        origin = self.origin(script)
+        clients = [self.enter(proxy, origin.port) for _ in range(3)]
+        for client in clients:
+            client.send(request_bytes("GET", "/", ["Host: %s:%d" % (HOST, origin.port)]))
+        self.assertTrue(origin.wait(lambda: origin.requests))
+        self.assertFalse(origin.wait(lambda: len(origin.requests) > 1, 0.3), "more than one at once")
+        gate.set()
+        self.assertEqual([read_response(client).body for client in clients], [b"in turn"] * 3)
+
+
 class Origins(TlsCase):
     """Whom the proxy takes for the origin."""
 
@@ -681,7 +735,7 @@ class Listed(TlsCase):
                                  host="127.0.0.43", port=443)
         except OSError as problem:
             self.skipTest("no listening on 127.0.0.43:443: %s" % problem)
-        proxy = self.start('proxy.resolve={"upgraded.test" = "127.0.0.43"}', 'tls.extra_ca="%s"' % self.authority.path,
+        proxy = self.start("proxy.workers=1", 'proxy.resolve={"upgraded.test" = "127.0.0.43"}', 'tls.extra_ca="%s"' % self.authority.path,
                            policy=self.policies["upgraded"])
         for authority in ("upgraded.test", "upgraded.test:80"):
             response = self.fetch("http://%s/x?y" % authority, proxy=proxy)
