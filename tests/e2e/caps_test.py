@@ -14,6 +14,7 @@ import time
 
 from breaker_test import SHORT, BreakerCase
 from harness.message import Truncated, read_response, request_bytes
+from harness.origin import OK
 from harness.proxy import binary, free_port
 from harness.stream import Ended
 
@@ -115,6 +116,18 @@ class Limits(BreakerCase):
         url = self.refused_url()
         for _ in range(15):
             self.assertEqual(self.fetch(url, proxy=proxy).status, 502)
+
+    def test_what_went_twice_counts_twice(self):
+        """The origin takes each second request on a connection and closes without a word."""
+        def script(visit):
+            if visit.read_request():
+                visit.send(OK)
+                visit.read_request()
+
+        proxy, origin = self.enforcing(LIMITED), self.origin(script)
+        client = self.client(proxy)
+        statuses = [self.fetch(origin.url(), client=client, proxy=proxy).status for _ in range(4)]
+        self.assertEqual((statuses, len(origin.requests)), ([200, 200, 200, 429], 5))
 
     def test_a_role_has_windows_of_its_own(self):
         policy = LIMITED + '[roles.download]\npaths = ["/download/*"]\nlimits.requests = [{ count = 2, per = "1h" }]\n'
