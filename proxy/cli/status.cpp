@@ -167,14 +167,14 @@ int show(Memory& memory, const StatusOptions& options, const Terminal& terminal)
   const auto anomalies = find_anomalies(memory, options.key, now);
   if (!anomalies) return complain(anomalies.error(), kExitUnreachable);
   memory.stop = find_stop(memory.loaded.state_dir);
+  const std::string about_jobs = job_table(*jobs, memory.loaded.config, terminal, now);
   std::string out;
   if (options.json) {
     out = as_json(memory, *keys, *anomalies, *jobs, now);
-  } else if (!keys->empty()) {
-    out = table(*keys, terminal, now.mono);
+  } else if (!keys->empty() || !about_jobs.empty()) {
+    if (!keys->empty()) out = table(*keys, terminal, now.mono) + (about_jobs.empty() ? "" : "\n");
     if (options.key) out += details(*keys, now);
-    const auto about_jobs = job_table(*jobs, memory.loaded.config, terminal, now);
-    if (!about_jobs.empty()) out += "\n" + about_jobs;
+    out += about_jobs;
     out += going_on(*anomalies, terminal) + refused_policies(memory, terminal);
   } else if (options.key) {
     out = "nothing is known about " + *options.key + ": it lets requests through\n";

@@ -1,6 +1,11 @@
 #include "proxy/net/peer_user.h"
 
 #include <fcntl.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <array>
@@ -66,13 +71,47 @@ std::optional<uid_t> find_peer_user(std::string_view table, const Address& peer,
   return std::nullopt;
 }
 
-std::optional<uid_t> peer_user(const Address& peer, const Address& own) {
+std::optional<uid_t> listed_peer_user(const Address& peer, const Address& own) {
   for (int i = 0; i < kLooks; ++i) {
     for (const char* table : {"/proc/self/net/tcp", "/proc/self/net/tcp6"}) {
       if (const auto user = find_peer_user(read_all(table), peer, own)) return user;
     }
   }
   return std::nullopt;
+}
+
+std::optional<uid_t> peer_user(const Address& peer, const Address& own) {
+  const OwnedSocket kernel(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  struct {
+    nlmsghdr header;
+    inet_diag_req_v2 question;
+  } request{};
+  request.header.nlmsg_len = sizeof request;
+  request.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
+  request.header.nlmsg_flags = NLM_F_REQUEST;
+  request.question.sdiag_family = AF_INET;
+  request.question.sdiag_protocol = IPPROTO_TCP;
+  request.question.idiag_states = ~0U;
+  inet_diag_sockid& wanted = request.question.id;
+  wanted.idiag_sport = htons(peer.port);
+  wanted.idiag_dport = htons(own.port);
+  std::memcpy(wanted.idiag_src, peer.bytes.data(), sizeof wanted.idiag_src[0]);
+  std::memcpy(wanted.idiag_dst, own.bytes.data(), sizeof wanted.idiag_dst[0]);
+  wanted.idiag_cookie[0] = wanted.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+  alignas(nlmsghdr) std::array<char, 4096> answer;
+  if (!kernel || send(kernel.get(), &request, sizeof request, 0) != sizeof request) {
+    return listed_peer_user(peer, own);
+  }
+  const ssize_t size = recv(kernel.get(), answer.data(), answer.size(), MSG_DONTWAIT);
+  const auto* header = reinterpret_cast<const nlmsghdr*>(answer.data());
+  const auto* found = static_cast<const inet_diag_msg*>(NLMSG_DATA(header));
+  if (size < static_cast<ssize_t>(NLMSG_LENGTH(sizeof *found)) ||
+      header->nlmsg_type != SOCK_DIAG_BY_FAMILY) {
+    return listed_peer_user(peer, own);  // there is none, or the kernel was built without this
+  }
+  // Where there is none, one that listens there would do for the kernel.
+  if (found->id.idiag_dport != wanted.idiag_dport || found->idiag_inode == 0) return std::nullopt;
+  return found->idiag_uid;
 }
 
 }  // namespace sluice

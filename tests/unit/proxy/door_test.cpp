@@ -201,11 +201,15 @@ TEST_CASE("peer user: ours is found, a closed one is nobody's") {
   socklen_t size = sizeof storage;
   getsockname(client.get(), reinterpret_cast<sockaddr*>(&storage), &size);
   const Address peer = Address::from_sockaddr(reinterpret_cast<sockaddr*>(&storage), size);
-  CHECK(peer_user(peer, listening->address) == geteuid());
+  for (const auto who : {peer_user, listed_peer_user}) {
+    CHECK(who(peer, listening->address) == geteuid());
+    CHECK_FALSE(who(*parse_address("127.0.0.1:1"), listening->address));
+    // One listens there, but has no connection to here.
+    CHECK_FALSE(who(listening->address, peer.with_port(1)));
+  }
   client = OwnedSocket();
   // It waits for our end to close, and is listed as root's.
-  CHECK_FALSE(peer_user(peer, listening->address));
-  CHECK_FALSE(peer_user(*parse_address("127.0.0.1:1"), listening->address));
+  for (const auto who : {peer_user, listed_peer_user}) CHECK_FALSE(who(peer, listening->address));
 }
 
 TEST_CASE("peer user: one whose socket is for IPv6 as well") {
@@ -226,8 +230,10 @@ TEST_CASE("peer user: one whose socket is for IPv6 as well") {
   const OwnedSocket accepted(
       accept(listening->sockets.front().get(), reinterpret_cast<sockaddr*>(&storage), &size));
   REQUIRE(accepted);
-  CHECK(peer_user(Address::from_sockaddr(reinterpret_cast<sockaddr*>(&storage), size),
-                  listening->address) == geteuid());
+  const Address peer = Address::from_sockaddr(reinterpret_cast<sockaddr*>(&storage), size);
+  for (const auto who : {peer_user, listed_peer_user}) {
+    CHECK(who(peer, listening->address) == geteuid());
+  }
 }
 
 TEST_CASE("peer user: as proc(5) lists them") {
