@@ -53,6 +53,10 @@ void Tally::ended(const Outcome& outcome) {
 }
 
 void Tally::tripped() { count(shard().trips); }
+void Tally::pace_changed() { count(shard().pace_changes); }
+void Tally::observed(bool would_wait) {
+  count(would_wait ? shard().would_wait : shard().would_refuse);
+}
 void Tally::held(Duration wait) { sort_in(shard().hold, kHold, wait); }
 void Tally::added(Duration overhead) { sort_in(shard().overhead, kOverhead, overhead); }
 
@@ -66,6 +70,9 @@ Tally::Sums Tally::sums() const {
     for (std::size_t i = 0; i < kReasons.size(); ++i) out.refused[i] += read(one.refused[i]);
     out.outcomes.trips += read(one.trips);
     out.outcomes.junk += read(one.junk);
+    out.pace_changes += read(one.pace_changes);
+    out.would_wait += read(one.would_wait);
+    out.would_refuse += read(one.would_refuse);
     add(out.hold, one.hold);
     add(out.overhead, one.overhead);
   }

@@ -50,11 +50,15 @@ class Tally {
     Counts outcomes;  // with `refused` and `trips`
     std::array<std::uint64_t, kReasons.size()> refused{};
     Histogram hold, overhead;
+    std::uint64_t pace_changes = 0;
+    std::uint64_t would_wait = 0, would_refuse = 0;  // by policies that only observe
   };
 
   void refused(std::string_view reason);
   void ended(const Outcome& outcome);
   void tripped();
+  void pace_changed();
+  void observed(bool would_wait);
   void held(Duration wait);
   void added(Duration overhead);
   Sums sums() const;
@@ -73,7 +77,7 @@ class Tally {
                                            0.005,   0.01,   0.025,   0.05,   0.1,   1.0};
   struct alignas(64) Shard {
     std::array<Counter, kKinds> outcomes{};
-    Counter trips{}, junk{};
+    Counter trips{}, junk{}, pace_changes{}, would_wait{}, would_refuse{};
     std::array<Counter, kReasons.size()> refused{};
     Bins<kHold.size()> hold;
     Bins<kOverhead.size()> overhead;

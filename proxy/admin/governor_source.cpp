@@ -72,6 +72,9 @@ Totals GovernorSource::totals() {
   totals.outcomes = sums.outcomes;
   totals.hold = sums.hold;
   totals.overhead = sums.overhead;
+  totals.pace_changes = sums.pace_changes;
+  totals.would_wait = sums.would_wait;
+  totals.would_refuse = sums.would_refuse;
   for (std::size_t i = 0; i < Tally::kReasons.size(); ++i)
     totals.refusals.push_back({std::string(Tally::kReasons[i]), sums.refused[i]});
   totals.store_failures = store_.health().failures;

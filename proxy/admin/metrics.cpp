@@ -255,6 +255,14 @@ std::string Metrics::page(const MetricsInput& in) {
   text.about("sluice_refusals_total", "counter", "Requests the proxy refused, by its reason.");
   for (std::size_t i = 0; i < std::min(in.totals.refusals.size(), kReasons); ++i)
     text.value({{"reason", in.totals.refusals[i].reason}}, in.totals.refusals[i].count);
+  text.about("sluice_pace_changes_total", "counter",
+             "How often what was learned of a key changed.");
+  text.value({}, in.totals.pace_changes);
+  text.about(
+      "sluice_observed_total", "counter",
+      "Requests let through by policies that only observe, by what else had become of them.");
+  text.value({{"instead", "wait"}}, in.totals.would_wait);
+  text.value({{"instead", "refuse"}}, in.totals.would_refuse);
 
   const std::vector<const KeyRow*> busy = busiest(in.rows);
   std::vector<const KeyRow*> shown = busy;

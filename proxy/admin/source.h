@@ -75,6 +75,8 @@ struct Totals {
   std::vector<Refused> refusals;
   std::vector<AnomalyCount> anomalies;  // that began
   Histogram hold, overhead;
+  std::uint64_t pace_changes = 0;
+  std::uint64_t would_wait = 0, would_refuse = 0;  // by policies that only observe
   std::uint64_t store_failures = 0;
   std::uint64_t alerts_sent = 0;     // messages
   std::uint64_t alerts_failed = 0;   // tries to send one

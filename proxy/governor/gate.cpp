@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "policy/sentence.h"
 #include "proxy/clock.h"
 
 namespace sluice {
@@ -76,7 +77,10 @@ Gate::Pass Gate::pass(const Journey& who, double jitter, Instant now) {
   const bool watches = rules.mode == Mode::observe;
   const Act act = watches ? Act::forward : decision.act;
   Pass out{act, decision.until, decision.ticket};
-  if (watches) out.ticket.epoch = state_.epoch;
+  if (watches) {
+    out.ticket.epoch = state_.epoch;
+    out.foreseen = foresee(who, decision, now);
+  }
   if (act == Act::hold || act == Act::refuse) return out;
 
   const auto later = [&](Instant at) -> Pass {
@@ -149,10 +153,31 @@ std::optional<Gate::Pass> Gate::out_of_money(const Journey& who) {
               .why = std::move(stop->why)};
 }
 
+Foreseen Gate::foresee(const Journey& who, const Decision& decision, Instant now) const {
+  using Act = Decision::Act;
+  if (decision.act == Act::hold) return Foreseen::wait;
+  if (decision.act == Act::refuse) return Foreseen::refuse;
+  const Rules& rules = *who.match.rules;
+  const Instant opens = pace_opens(rules, pace_, now);
+  if (opens <= now) return Foreseen::forward;
+  const bool soon = opens <= now + rules.hold.max_wait || opens == Instant::max();
+  return soon ? Foreseen::wait : Foreseen::refuse;
+}
+
 void Gate::note_watched(const Pass& passed, Instant now, Effects& out) {
-  if (passed.why.empty() || (said_would_ != Instant{} && now < said_would_ + kSayAgain)) return;
+  const bool allowed = passed.why.empty();
+  out.foreseen = allowed ? passed.foreseen : Foreseen::refuse;
+  if (out.foreseen == Foreseen::forward) return;
+  if (said_would_ != Instant{} && now < said_would_ + kSayAgain) return;
   said_would_ = now;
-  out.would = passed.why;
+  out.would = out.foreseen == Foreseen::wait ? "it would wait: " : "it would be refused: ";
+  if (!allowed) {
+    out.would += passed.why;
+  } else if (phase_at(state_, now) == Phase::closed) {
+    out.would += pace_text(now);
+  } else {
+    out.would += "shut after " + shut_by(state_);
+  }
 }
 
 Gate::Asked Gate::ask(Journey& who, Asker& asker, Mailbox& mailbox, double jitter, Instant now,

@@ -58,7 +58,8 @@ class Gate : public std::enable_shared_from_this<Gate> {
     bool shut = false;                   // `changed`: it let everybody through before
     std::string pace{};                  // what it was learned to be, when that has changed
     std::vector<AnomalyNews> anomalies{};
-    std::string would{};  // why it would be refused, if the policy did more than observe
+    Foreseen foreseen = Foreseen::forward;
+    std::string would{};  // the same in words and why, once in a while
     std::vector<Word> words{};
     std::optional<Instant> wake{};  // call pump() then
   };
@@ -150,6 +151,7 @@ class Gate : public std::enable_shared_from_this<Gate> {
   void shut(const OngoingAnomaly& anomaly, Instant now, Effects& out);
   std::string pace_text(Instant now) const;
   void adopt(const HostState& stored, const Rules& rules, Instant now, Effects& out);
+  Foreseen foresee(const Journey& who, const Decision& decision, Instant now) const;
   void note_watched(const Pass& passed, Instant now, Effects& out);
   void note_pace(const Rules& rules, const PaceMemory& before, const Outcome& why, Effects& out);
   void wake_at(Effects& out, Instant when);

@@ -289,11 +289,16 @@ void Governor::carry_out(const std::shared_ptr<Gate>& gate, Gate::Effects&& effe
   for (const AnomalyNews& news : effects.anomalies)
     board_.report(gate, gate->key(), news, clock_now());
   if (effects.changed) record(*gate, *effects.changed, effects.shut);
-  if (!effects.pace.empty()) spdlog::info("{}: {}", gate->key(), effects.pace);
-  if (!effects.would.empty()) {
-    spdlog::info(
-        "{}: forwarded because its policy only observes; enforced, it would be refused: {}",
-        gate->key(), effects.would);
+  if (!effects.pace.empty()) {
+    tally_.pace_changed();
+    spdlog::info("{}: {}", gate->key(), effects.pace);
+  }
+  if (effects.foreseen != Foreseen::forward) {
+    tally_.observed(effects.foreseen == Foreseen::wait);
+    if (!effects.would.empty()) {
+      spdlog::info("{}: forwarded because its policy only observes; enforced, {}", gate->key(),
+                   effects.would);
+    }
   }
   if (effects.save) save(gate, *effects.save);
   for (auto& word : effects.words) deliver(gate, std::move(word));

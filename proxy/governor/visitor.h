@@ -12,6 +12,9 @@
 
 namespace sluice {
 
+// What would be done with a request, were its policy to do more than observe.
+enum class Foreseen : std::uint8_t { forward, wait, refuse };
+
 // What the breaker, the pacer and the allowances say together.
 struct GatePass {
   // Who refuses or holds.
@@ -24,6 +27,7 @@ struct GatePass {
   By by = By::key;
   std::string why{};  // one sentence; by the key itself, its state says it
   Allowance taken{};  // of one that goes
+  Foreseen foreseen = Foreseen::forward;
 };
 
 // A request that waits, shared by its gate and the exchange.

@@ -1,12 +1,14 @@
-"""What was learned about a limit survives kill -9: in force with the first request after it."""
+"""What was learned about a limit survives kill -9: in force with the first request after it. And how it is told."""
 
 import collections
 import math
+import re
 import threading
 import time
 
 from harness.message import Truncated, read_response, request_bytes, response_bytes
 from harness.origin import OK
+from harness.proxy import free_port
 from harness.stream import Ended, connect
 from startup_test import OwnProxies
 
@@ -47,6 +49,32 @@ class Limited:
             self.refused += 1
             wait = math.ceil(self.admitted[0] + LENGTH - now)
         return response_bytes(b"slow down", "429 Too Many Requests", "Retry-After: %d" % wait)
+
+
+class Observed(OwnProxies):
+    def metrics(self, admin):
+        stream = connect(admin)
+        stream.send(request_bytes("GET", "/metrics", ["Host: %s:%d" % admin]))
+        body = read_response(stream).body.decode()
+        stream.close()
+        return {name: float(value) for name, value in re.findall(r"^(sluice_\S+) (\S+)$", body, re.M)}
+
+    def test_it_learns_and_reports_and_slows_nobody_down(self):
+        admin = ("127.0.0.1", free_port())
+        proxy = self.start(policy=POLICY.replace("[breaker]", 'mode = "observe"\n[breaker]', 1), admin="%s:%d" % admin)
+        script = Limited()
+        origin = self.origin(script)
+        client = self.client(proxy)
+        statuses = [self.fetch(origin.url("/"), client=client).status for _ in range(2 * COUNT)]
+        self.assertEqual(len(origin.requests), 2 * COUNT, "each was forwarded, and once")
+        self.assertEqual(statuses.count(429), script.refused)
+        self.assertGreater(script.refused, 0)
+        self.assertRegex(proxy.log(), r"only observes; enforced, it would (wait|be refused): ")
+        self.assertIn(": no limit met, from 1 refusal; before: no limit met; because it refused with 429", proxy.log())
+        seen = self.metrics(admin)
+        would = seen['sluice_observed_total{instead="wait"}'] + seen['sluice_observed_total{instead="refuse"}']
+        self.assertEqual(would, script.refused - 1, "all after the first 429")
+        self.assertGreaterEqual(seen["sluice_pace_changes_total"], 1)
 
 
 class Learned(OwnProxies):

@@ -91,6 +91,9 @@ TEST_CASE("metrics: every number has its place") {
   page.totals.outcomes.rate_limited = 8;
   page.totals.hold = {{0.1, 1}, {2, 3, 1}, 4.5};
   page.totals.store_failures = 2;
+  page.totals.pace_changes = 12;
+  page.totals.would_wait = 13;
+  page.totals.would_refuse = 14;
   page.totals.alerts_failed = 1;
   page.budget = {"USD", {{"daily", 10, 2.5, 0.5, 0.5, 0.8, UtcTime{}}}, {}};
   page.anomalies = {{"burst", "api.test", "", "alert", UtcTime{}, std::nullopt},
@@ -122,6 +125,9 @@ TEST_CASE("metrics: every number has its place") {
       {R"(sluice_budget_reserved{period="daily",currency="USD"})", 0.5},
       {"sluice_emergency_stop", 1},
       {"sluice_store_failures_total", 2},
+      {"sluice_pace_changes_total", 12},
+      {R"(sluice_observed_total{instead="wait"})", 13},
+      {R"(sluice_observed_total{instead="refuse"})", 14},
       {"sluice_alert_failures_total", 1},
       {"sluice_policy_problems", 2},
       {"sluice_anomalies_active", 1},

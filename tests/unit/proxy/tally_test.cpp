@@ -64,6 +64,18 @@ TEST_CASE("tally: every outcome is counted as what it is") {
                                         .junk = 28});
 }
 
+TEST_CASE("tally: changes of pace, and what an observing policy would have done") {
+  Tally tally;
+  tally.pace_changed();
+  tally.observed(true);
+  tally.observed(true);
+  tally.observed(false);
+  const Tally::Sums sums = tally.sums();
+  CHECK(sums.pace_changes == 1);
+  CHECK(sums.would_wait == 2);
+  CHECK(sums.would_refuse == 1);
+}
+
 TEST_CASE("tally: a duration on a bound is below it, one beyond the last is in the last bin") {
   Tally tally;
   tally.held(10ms);
