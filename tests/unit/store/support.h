@@ -2,10 +2,12 @@
 #pragma once
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -14,6 +16,7 @@
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -90,6 +93,29 @@ class Line {
 
  private:
   int fd_;
+};
+
+// Counted by any number of processes, and what a killed one has counted stays. Make it first.
+class SharedCount {
+ public:
+  SharedCount()
+      : page_(::mmap(nullptr, sizeof(Count), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+                     0)) {
+    if (page_ == MAP_FAILED) std::abort();
+    new (page_) Count{0};
+  }
+  ~SharedCount() { ::munmap(page_, sizeof(Count)); }
+  SharedCount(const SharedCount&) = delete;
+  SharedCount& operator=(const SharedCount&) = delete;
+
+  void add(std::uint64_t number) { count().fetch_add(number); }
+  std::uint64_t get() { return count().load(); }
+
+ private:
+  using Count = std::atomic<std::uint64_t>;
+  Count& count() { return *static_cast<Count*>(page_); }
+
+  void* page_;
 };
 
 // Another process. Start it while this one has no store open: LMDB does not survive a fork.
