@@ -237,8 +237,8 @@ class OddStore : public MemoryStore {
   void update(std::string key, Edit edit, Completion done) override {
     if (broken) return complete(done, Error{"the disk is full"});
     if (!slow) return MemoryStore::update(std::move(key), std::move(edit), std::move(done));
-    waiting_.push_back([this, key = std::move(key), edit = std::move(edit),
-                        done = std::move(done)] { MemoryStore::update(key, edit, done); });
+    waiting_.emplace_back([this, key = std::move(key), edit = std::move(edit),
+                           done = std::move(done)] { MemoryStore::update(key, edit, done); });
   }
   void answer() {
     slow = false;

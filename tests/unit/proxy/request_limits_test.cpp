@@ -35,8 +35,8 @@ std::uint64_t counted(Store& store, const std::string& name, Duration since) {
 class SlowStore : public MemoryStore {
  public:
   void update(std::string key, Edit edit, Completion done) override {
-    waiting_.push_back([this, key = std::move(key), edit = std::move(edit),
-                        done = std::move(done)] { MemoryStore::update(key, edit, done); });
+    waiting_.emplace_back([this, key = std::move(key), edit = std::move(edit),
+                           done = std::move(done)] { MemoryStore::update(key, edit, done); });
   }
   std::size_t waiting() const { return waiting_.size(); }
   void answer() {
