@@ -5,8 +5,8 @@
 #include <utility>
 
 #if defined(__x86_64__) && defined(__GNUC__)
-#define SLUICE_HAS_SSSE3 1
-#include <tmmintrin.h>
+#define SLUICE_HAS_SHUFFLES 1
+#include <immintrin.h>
 #endif
 
 namespace sluice {
@@ -145,8 +145,12 @@ void MarkerSet::add_filter() {
       }
     }
   }
-#ifdef SLUICE_HAS_SSSE3
-  shuffles_ = __builtin_cpu_supports("ssse3");
+#ifdef SLUICE_HAS_SHUFFLES
+  if (__builtin_cpu_supports("avx2")) {
+    lookup_ = Lookup::by_32;
+  } else if (__builtin_cpu_supports("ssse3")) {
+    lookup_ = Lookup::by_16;
+  }
 #endif
 }
 
@@ -159,7 +163,12 @@ bool MarkerSet::any_for(std::uint16_t status) const {
 // The first place from `from` on where a text may begin. Near the end, where fewer than three
 // bytes are left to look at, every place may be one.
 std::size_t MarkerSet::skip(const unsigned char* bytes, std::size_t from, std::size_t size) const {
-  return shuffles_ ? skip_by_shuffle(bytes, from, size) : skip_by_table(bytes, from, size);
+  switch (lookup_) {
+    case Lookup::by_32: return skip_by_32(bytes, from, size);
+    case Lookup::by_16: return skip_by_16(bytes, from, size);
+    case Lookup::table: break;
+  }
+  return skip_by_table(bytes, from, size);
 }
 
 std::size_t MarkerSet::skip_by_table(const unsigned char* bytes, std::size_t from,
@@ -170,10 +179,10 @@ std::size_t MarkerSet::skip_by_table(const unsigned char* bytes, std::size_t fro
   return from;
 }
 
-#ifdef SLUICE_HAS_SSSE3
+#ifdef SLUICE_HAS_SHUFFLES
 namespace {
 
-// For 16 bytes at once: the groups that have this byte at this place of their beginning.
+// For each byte: the groups that have it at this place of their beginning.
 __attribute__((target("ssse3"))) inline __m128i groups_of(__m128i bytes, __m128i low,
                                                           __m128i high) {
   const __m128i nibble = _mm_set1_epi8(15);
@@ -185,11 +194,27 @@ __attribute__((target("ssse3"))) inline __m128i load(const void* bytes) {
   return _mm_loadu_si128(static_cast<const __m128i*>(bytes));
 }
 
+__attribute__((target("avx2"))) inline __m256i groups_of(__m256i bytes, __m256i low, __m256i high) {
+  const __m256i nibble = _mm256_set1_epi8(15);
+  return _mm256_and_si256(
+      _mm256_shuffle_epi8(low, _mm256_and_si256(bytes, nibble)),
+      _mm256_shuffle_epi8(high, _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble)));
+}
+
+__attribute__((target("avx2"))) inline __m256i load_wide(const void* bytes) {
+  return _mm256_loadu_si256(static_cast<const __m256i*>(bytes));
+}
+
+// Both halves look up in the same sixteen.
+__attribute__((target("avx2"))) inline __m256i twice(const void* bytes) {
+  return _mm256_broadcastsi128_si256(_mm_loadu_si128(static_cast<const __m128i*>(bytes)));
+}
+
 }  // namespace
 
-__attribute__((target("ssse3"))) std::size_t MarkerSet::skip_by_shuffle(const unsigned char* bytes,
-                                                                        std::size_t from,
-                                                                        std::size_t size) const {
+__attribute__((target("ssse3"))) std::size_t MarkerSet::skip_by_16(const unsigned char* bytes,
+                                                                   std::size_t from,
+                                                                   std::size_t size) const {
   const __m128i low0 = load(&low_[0]), low1 = load(&low_[1]), low2 = load(&low_[2]);
   const __m128i high0 = load(&high_[0]), high1 = load(&high_[1]), high2 = load(&high_[2]);
   const __m128i zero = _mm_setzero_si128();
@@ -203,9 +228,32 @@ __attribute__((target("ssse3"))) std::size_t MarkerSet::skip_by_shuffle(const un
   }
   return skip_by_table(bytes, from, size);
 }
+
+__attribute__((target("avx2"))) std::size_t MarkerSet::skip_by_32(const unsigned char* bytes,
+                                                                  std::size_t from,
+                                                                  std::size_t size) const {
+  const __m256i low0 = twice(&low_[0]), low1 = twice(&low_[1]), low2 = twice(&low_[2]);
+  const __m256i high0 = twice(&high_[0]), high1 = twice(&high_[1]), high2 = twice(&high_[2]);
+  const __m256i zero = _mm256_setzero_si256();
+  for (; from + 32 + prefix - 1 <= size; from += 32) {
+    const unsigned char* at = bytes + from;
+    const __m256i found =
+        _mm256_and_si256(groups_of(load_wide(at), low0, high0),
+                         _mm256_and_si256(groups_of(load_wide(at + 1), low1, high1),
+                                          groups_of(load_wide(at + 2), low2, high2)));
+    const auto empty = static_cast<unsigned>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(found, zero)));
+    if (empty != 0xffffffff) return from + static_cast<std::size_t>(std::countr_one(empty));
+  }
+  return skip_by_16(bytes, from, size);
+}
 #else
-std::size_t MarkerSet::skip_by_shuffle(const unsigned char* bytes, std::size_t from,
-                                       std::size_t size) const {
+std::size_t MarkerSet::skip_by_16(const unsigned char* bytes, std::size_t from,
+                                  std::size_t size) const {
+  return skip_by_table(bytes, from, size);
+}
+
+std::size_t MarkerSet::skip_by_32(const unsigned char* bytes, std::size_t from,
+                                  std::size_t size) const {
   return skip_by_table(bytes, from, size);
 }
 #endif

@@ -78,7 +78,8 @@ class MarkerSet {
   }
   std::size_t skip(const unsigned char* bytes, std::size_t from, std::size_t size) const;
   std::size_t skip_by_table(const unsigned char* bytes, std::size_t from, std::size_t size) const;
-  std::size_t skip_by_shuffle(const unsigned char* bytes, std::size_t from, std::size_t size) const;
+  std::size_t skip_by_16(const unsigned char* bytes, std::size_t from, std::size_t size) const;
+  std::size_t skip_by_32(const unsigned char* bytes, std::size_t from, std::size_t size) const;
 
   std::vector<BodyMarker> markers_;
   std::vector<Pattern> patterns_;
@@ -94,9 +95,10 @@ class MarkerSet {
   // next three bytes are each one that the group has there. One bit per group.
   static constexpr std::size_t prefix = 3;
   std::array<std::array<std::uint8_t, 256>, prefix> groups_{};
-  // The same for a byte's low and high half, for the vector instruction that looks up 16 at once.
+  // The same for a byte's low and high half, for vector instructions that look up many at once.
   alignas(16) std::array<std::array<std::uint8_t, 16>, prefix> low_{}, high_{};
-  bool shuffles_ = false;  // the processor has it
+  enum class Lookup : std::uint8_t { table, by_16, by_32 };
+  Lookup lookup_ = Lookup::table;  // the best that the processor has
 };
 
 class MarkerScan {
