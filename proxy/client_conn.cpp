@@ -11,6 +11,7 @@ namespace {
 constexpr Duration kLinger = 5s;                // for the client to take our last words
 constexpr std::size_t kLingerBytes = 16 << 20;  // that it may still send meanwhile
 constexpr Duration kGrace = 1s;  // for the first request of a client that came just before the end
+constexpr int kTurn = 64;        // steps before others get a turn
 constexpr char kHandshake = 0x16;  // RFC 8446 §5.1: the type of a TLS session's first record
 constexpr std::string_view kEstablished = "HTTP/1.1 200 Connection established\r\n\r\n";
 
@@ -66,11 +67,13 @@ void ClientConn::pump() {
   again_ = true;
   if (pumping_) return;
   pumping_ = true;
+  int steps = 0;
   while (again_ && state_ != State::gone) {
     again_ = false;
-    while (step()) {}
+    while (steps < kTurn && step()) ++steps;
   }
   pumping_ = false;
+  if (steps == kTurn) stream_.yield();
 }
 
 // One thing at a time; false when there is nothing to do now.

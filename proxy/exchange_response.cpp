@@ -17,7 +17,7 @@ bool never_ends(const Head& response) {
                               "text/event-stream");
 }
 
-constexpr std::size_t kTurn = 4 << 20;  // bytes moved before others get a turn
+constexpr int kTurn = 64;  // moves of bytes before others get a turn
 constexpr int kMostInterims = 100;
 constexpr std::uint64_t kSpliceFrom = 256 * 1024;  // bytes still to come; fewer are copied
 
@@ -32,8 +32,8 @@ void Exchange::on_ready() {
 }
 
 void Exchange::pump_response() {
-  std::size_t budget = kTurn;
-  while (phase_ == Phase::open && origin_ && client_.backlog() == 0 && budget > 0) {
+  for (int moves = 0; phase_ == Phase::open && origin_ && client_.backlog() == 0; ++moves) {
+    if (moves == kTurn) return origin_->stream.yield();
     if (pipe_ || (origin_->reader.remaining() >= kSpliceFrom && !copies_ && watch_.done() &&
                   origin_->stream.plain() && client_.plain())) {
       if (!splice_response()) return;
@@ -49,7 +49,6 @@ void Exchange::pump_response() {
       case Io::moved: break;
     }
     heard_ = true;
-    budget -= std::min(budget, count);
     std::string_view in(buffer.data(), count);
     const bool complete = read_response(in);
     Gather& out = worker_.to_client();
@@ -63,7 +62,6 @@ void Exchange::pump_response() {
     if (complete) return finish_response(!in.empty());
     if (phase_ == Phase::open && response_begun_) progress(worker_.timeouts().transfer_idle);
   }
-  if (phase_ == Phase::open && budget == 0 && origin_) origin_->stream.yield();
 }
 
 // Turns what was read into what the client gets. True: the response is complete.

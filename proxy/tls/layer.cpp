@@ -8,6 +8,10 @@
 namespace sluice {
 namespace {
 
+// A peer may say things of TLS alone for ever, key updates for example (RFC 8446 §4.6.3), and each
+// costs more than its bytes. This is more than OpenSSL takes of certificates.
+constexpr std::size_t kMostWithoutText = 128 * 1024;
+
 // Not in OpenSSL's headers by a name that says so: SSL_R_ of an alert is this and its number.
 constexpr int kAlertReasons = SSL_AD_REASON_OFFSET;
 
@@ -59,6 +63,7 @@ std::size_t TlsLayer::take(char* out, std::size_t size) {
 }
 
 void TlsLayer::feed(std::string_view bytes) {
+  without_text_ += bytes.size();
   if (kept_.empty()) {
     fed_ = bytes;
     return;
@@ -103,7 +108,15 @@ Io TlsLayer::handshake() {
   const Io io = result == 1 ? Io::moved : failure(result);
   established_ |= result == 1;
   keep_rest();
-  return io;
+  return bounded(io);
+}
+
+Io TlsLayer::bounded(Io io) {
+  if (io == Io::moved) without_text_ = 0;
+  if (io != Io::blocked || without_text_ <= kMostWithoutText) return io;
+  error_ = "it sends much and says nothing";
+  broken_ = true;
+  return Io::failed;
 }
 
 Io TlsLayer::read(char* buffer, std::size_t size, std::size_t& count) {
@@ -118,7 +131,7 @@ Io TlsLayer::read(char* buffer, std::size_t size, std::size_t& count) {
     if (result != 1) io = failure(result);
   }
   keep_rest();
-  return count > 0 ? Io::moved : io;
+  return bounded(count > 0 ? Io::moved : io);
 }
 
 // Small pieces share a record, so that a head and the body behind it cost one.

@@ -65,12 +65,14 @@ class TlsLayer {
   std::size_t take(char* out, std::size_t size);
   void keep_rest();
   Io failure(int result);
+  Io bounded(Io io);  // ends a session in which nothing but TLS comes
 
   TlsBuffers& buffers_;
   SslPtr ssl_;
   std::string kept_;  // ciphertext that no call has used yet
   std::string_view
       fed_;  // the same, where the caller has it; only between feed() and the next call
+  std::size_t without_text_ = 0;  // bytes from the peer since the last plain text
   std::string error_;
   int alert_ = -1;
   bool established_ = false;

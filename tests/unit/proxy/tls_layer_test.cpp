@@ -281,3 +281,30 @@ TEST_CASE("layer: a session is not made anew from within, whichever side asks") 
     CHECK_FALSE(SSL_renegotiate_pending(asked.layer.ssl()));
   }
 }
+
+TEST_CASE("layer: a peer that only renews its keys is cut off, one that also speaks is not") {
+  Joined joined;
+  End server = joined.server();
+  End client = joined.client();
+  shake_hands(client, server);
+  const auto renew = [&](int times) {
+    std::string wire;
+    for (int i = 0; i < times; ++i) {
+      REQUIRE(SSL_key_update(client.layer.ssl(), SSL_KEY_UPDATE_NOT_REQUESTED) == 1);
+      client.layer.handshake();
+      wire += client.take();
+    }
+    server.layer.feed(wire);
+    char byte;
+    std::size_t count = 0;
+    return server.layer.read(&byte, 1, count);
+  };
+  for (int round = 0; round < 20; ++round) {
+    REQUIRE(renew(500) == Io::blocked);
+    REQUIRE(say(client, server, "and on"));
+  }
+  Io last = Io::blocked;
+  for (int round = 0; round < 20 && last == Io::blocked; ++round) last = renew(500);
+  CHECK(last == Io::failed);
+  CHECK(server.layer.error() == "it sends much and says nothing");
+}
