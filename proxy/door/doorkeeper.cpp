@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::string_view kName = "door.";
 constexpr std::size_t kMaxVisitors = 1024;
+constexpr int kPause = 100;  // ms, when there are no descriptors
 
 void remove_the_dead(const std::string& state_directory) {
   std::error_code failed;
@@ -65,22 +66,26 @@ void Doorkeeper::stop() {
 }
 
 void Doorkeeper::run() {
+  bool full = false;  // whoever knocks cannot come in, and would be heard at once again
   for (;;) {
-    std::vector<pollfd> waits = {{wake_.get(), POLLIN, 0}, {listener_.get(), POLLIN, 0}};
+    const int knock = full ? -1 : listener_.get();
+    std::vector<pollfd> waits = {{wake_.get(), POLLIN, 0}, {knock, POLLIN, 0}};
     for (const Visitor& visitor : visitors_) waits.push_back({visitor.socket.get(), POLLIN, 0});
-    if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) return;
+    if (poll(waits.data(), waits.size(), full ? kPause : -1) < 0 && errno != EINTR) return;
     if (waits[0].revents != 0) return;
     for (std::size_t i = 0; i < visitors_.size(); ++i) {
       if (waits[i + 2].revents != 0) hear(visitors_[i]);
     }
     std::erase_if(visitors_, [](const Visitor& visitor) { return visitor.gone; });
-    if (waits[1].revents != 0) let_in();
+    full = waits[1].revents != 0 && !let_in();
   }
 }
 
-void Doorkeeper::let_in() {
+bool Doorkeeper::let_in() {
   OwnedSocket socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-  if (socket && visitors_.size() < kMaxVisitors) visitors_.push_back({std::move(socket)});
+  if (!socket) return errno == EAGAIN || errno == ECONNABORTED || errno == EINTR;
+  if (visitors_.size() < kMaxVisitors) visitors_.push_back({std::move(socket)});
+  return true;
 }
 
 void Doorkeeper::hear(Visitor& visitor) {

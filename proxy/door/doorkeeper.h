@@ -49,7 +49,7 @@ class Doorkeeper {
 
   Doorkeeper(UnixListener listener);
   void run();
-  void let_in();
+  bool let_in();  // false: there is no descriptor for who stands there
   void hear(Visitor& visitor);
   void part(Visitor& visitor);
 
