@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <ostream>
 #include <thread>
 
 #include "proxy/clock.h"
@@ -30,12 +31,20 @@ std::string make_pseudonym() {
   return name;
 }
 
-// Every client may need two descriptors and a pipe.
-void raise_descriptor_limit() {
+// Every client may need two descriptors and a pipe. What threads wake each other with is made at
+// the start, too: with less than this some of it would be missing.
+Result<bool> raise_descriptor_limit(unsigned workers) {
+  const rlim_t least = 64 + 8 * workers;
   rlimit limit;
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return true;
+  if (limit.rlim_max < least) {
+    return Error{"only " + std::to_string(limit.rlim_max) + " open files are allowed, and with " +
+                 "proxy.workers = " + std::to_string(workers) + " it takes " +
+                 std::to_string(least) + ": raise the limit (ulimit -n, LimitNOFILE)"};
+  }
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
+  return true;
 }
 
 // All that the policies say of whom to trust and who we are.
@@ -60,14 +69,14 @@ Server::~Server() = default;
 
 Result<bool> Server::prepare() {
   if (const auto problem = resolve_table_problem(config_.proxy.resolve)) return Error{*problem};
-  raise_descriptor_limit();
+  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
+  const unsigned count = config_.proxy.workers == 0 ? cores : config_.proxy.workers;
+  if (const auto raised = raise_descriptor_limit(count); !raised) return Error{raised.error()};
   const UtcTime started = utc_now();
   if (const auto opened = open_memory(); !opened) return Error{opened.error()};
   if (const auto opened = open_alerts(started); !opened) return Error{opened.error()};
   if (const auto opened = open_tls(); !opened) return Error{opened.error()};
   if (const auto ready = prepare_admin(); !ready) return Error{ready.error()};
-  const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  const unsigned count = config_.proxy.workers == 0 ? cores : config_.proxy.workers;
 
   auto listening = listen(count);
   if (!listening) return Error{listening.error()};
@@ -240,7 +249,7 @@ std::string Server::ready_line() const {
          (policies == 1 ? " policy" : " policies") + ", store " + config_.store.url;
 }
 
-void Server::run() {
+void Server::run(std::ostream& out) {
   for (const auto& worker : workers_) worker->start();
   emergency_.watch([this](bool in_force) { on_emergency(in_force); });
   std::vector<Watchdog::Ask> loops;
@@ -257,6 +266,7 @@ void Server::run() {
   start_admin();
   start_door();
   service_manager::ready(ready_line());
+  out << ready_line() << std::endl;
   steer(pulse);
   record_.reset();
   drain(pulse);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <iosfwd>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,14 +34,15 @@ class Server {
   static Result<std::unique_ptr<Server>> make(LoadedConfig loaded);
   ~Server();
 
-  std::string ready_line() const;
-  // Until SIGTERM or SIGINT; a second one ends at once. take_over_signals() comes before.
-  void run();
+  // Until SIGTERM or SIGINT; a second one ends at once. take_over_signals() comes before. `out` is
+  // told once everything is.
+  void run(std::ostream& out);
 
  private:
   explicit Server(LoadedConfig loaded)
       : loaded_(std::move(loaded)), config_(loaded_.config), emergency_(loaded_.state_dir) {}
   Result<bool> prepare();
+  std::string ready_line() const;
   Result<bool> open_memory();
   Result<bool> open_tls();
   void open_door();

@@ -40,15 +40,15 @@ StopSwitch::~StopSwitch() { leave(); }
 
 void StopSwitch::leave() {
   if (!thread_.joinable()) return;
+  leaving_ = true;
   const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(end_, &one, sizeof one);
+  [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
   thread_.join();
-  ::close(end_);
 }
 
 void StopSwitch::watch(OnChange on_change) {
   on_change_ = std::move(on_change);
-  end_ = eventfd(0, EFD_CLOEXEC);
+  wake_ = OwnedSocket(eventfd(0, EFD_CLOEXEC));
   thread_ = std::thread([this] { follow(); });
 }
 
@@ -59,8 +59,10 @@ void StopSwitch::follow() {
                       IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_MOVED_FROM | IN_CLOSE_WRITE);
   }
   if (in_force()) on_change_(true);
-  pollfd waits[] = {{end_, POLLIN, 0}, {notify, POLLIN, 0}};
-  while (::poll(waits, 2, kLookAgainMs) <= 0 || waits[0].revents == 0) {
+  pollfd waits[] = {{wake_.get(), POLLIN, 0}, {notify, POLLIN, 0}};
+  for (;;) {
+    ::poll(waits, 2, kLookAgainMs);
+    if (leaving_) break;
     drain(notify);
     if (look()) on_change_(in_force());
   }

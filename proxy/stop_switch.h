@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "policy/time.h"
+#include "proxy/net/socket.h"
 #include "proxy/refusal.h"
 #include "store/store.h"
 
@@ -41,7 +42,8 @@ class StopSwitch {
   mutable std::mutex mutex_;  // guards the reason
   std::string reason_;
   OnChange on_change_;
-  int end_ = -1;  // an eventfd: the watcher is to leave
+  std::atomic<bool> leaving_{false};
+  OwnedSocket wake_;  // an eventfd, so that leaving takes no time
   std::thread thread_;
 };
 

@@ -21,8 +21,7 @@ int run(const CommandLine& line) {
     end_logging();
     return kExitUsage;
   }
-  std::cout << (*server)->ready_line() << std::endl;
-  (*server)->run();
+  (*server)->run(std::cout);
   server->reset();
   end_logging();
   return kExitOk;
