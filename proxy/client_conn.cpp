@@ -14,6 +14,10 @@ constexpr Duration kGrace = 1s;  // for the first request of a client that came 
 constexpr int kTurn = 64;        // steps before others get a turn
 constexpr char kHandshake = 0x16;  // RFC 8446 §5.1: the type of a TLS session's first record
 constexpr std::string_view kEstablished = "HTTP/1.1 200 Connection established\r\n\r\n";
+// Some do so without the alert that would say why.
+constexpr const char* kClosed =
+    "it closed the connection; if it does not trust the CA of this proxy, run it under `sluice "
+    "exec` or give it the CA (`sluice ca export`)";
 
 }  // namespace
 
@@ -251,10 +255,11 @@ bool ClientConn::enter_plain() {
 
 void ClientConn::report_handshake() {
   TlsLayer& tls = *stream_.tls();
-  const std::string error = tls.error();
-  const auto told = worker_.tls().distrust.explain(
-      exchange_.host(), tls.alert(), error.empty() ? "it closed the connection" : error,
-      monotonic_now());
+  const std::string other = misdirected_name(tls.ssl());
+  std::string error = other.empty() ? tls.error() : "it asked for " + other + " inside that tunnel";
+  if (error.empty()) error = kClosed;
+  const auto told =
+      worker_.tls().distrust.explain(exchange_.host(), tls.alert(), error, monotonic_now());
   if (told.text.empty()) return;
   spdlog::warn("{}", told.text);
   if (!told.unknown_ca) return;

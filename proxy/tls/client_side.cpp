@@ -2,7 +2,9 @@
 
 #include <openssl/sha.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <string>
 
 #include "proxy/http/field.h"
 
@@ -36,13 +38,23 @@ int host_index() {
 
 // RFC 6066 §3: the name is a DNS name without a final dot. A client that connects to an address
 // sends none.
-int check_name(SSL* ssl, int* alert, void*) {
+std::string_view name_in_hello(const SSL* ssl) {
   const char* sent = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
-  if (sent == nullptr) return SSL_TLSEXT_ERR_NOACK;
-  const auto& host = *static_cast<const std::string*>(SSL_get_ex_data(ssl, host_index()));
-  std::string_view name = sent;
+  std::string_view name = sent == nullptr ? "" : sent;
   if (name.ends_with('.')) name.remove_suffix(1);
-  if (equals_ignoring_case(name, host)) return SSL_TLSEXT_ERR_OK;
+  return name;
+}
+
+bool is_misdirected(const SSL* ssl) {
+  const std::string_view name = name_in_hello(ssl);
+  const auto& host = *static_cast<const std::string*>(SSL_get_ex_data(ssl, host_index()));
+  return !name.empty() && !equals_ignoring_case(name, host);
+}
+
+int check_name(SSL* ssl, int* alert, void*) {
+  if (!is_misdirected(ssl)) {
+    return name_in_hello(ssl).empty() ? SSL_TLSEXT_ERR_NOACK : SSL_TLSEXT_ERR_OK;
+  }
   *alert = SSL_AD_UNRECOGNIZED_NAME;
   return SSL_TLSEXT_ERR_ALERT_FATAL;
 }
@@ -63,6 +75,14 @@ ClientSide::ClientSide() : context_(SSL_CTX_new(TLS_server_method())) {
   SSL_CTX_set_timeout(context, kSessionLife);
   SSL_CTX_set_alpn_select_cb(context, choose_protocol, nullptr);
   SSL_CTX_set_tlsext_servername_callback(context, check_name);
+}
+
+std::string misdirected_name(const SSL* ssl) {
+  if (!is_misdirected(ssl)) return {};
+  std::string name(name_in_hello(ssl));
+  const auto odd = [](char c) { return c <= ' ' || c > '~'; };
+  std::replace_if(name.begin(), name.end(), odd, '?');
+  return name;
 }
 
 SslPtr ClientSide::accept(const Leaf& leaf, std::string_view host, std::uint16_t port) const {

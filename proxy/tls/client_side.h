@@ -4,12 +4,17 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "proxy/tls/handles.h"
 #include "proxy/tls/mint.h"
 
 namespace sluice {
+
+// The name for which a session of ClientSide turned its client away, fit to be printed; empty: it
+// was not that.
+std::string misdirected_name(const SSL* ssl);
 
 class ClientSide {
  public:

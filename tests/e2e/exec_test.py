@@ -295,6 +295,15 @@ class Go(Clients, ExecCase):
     def client(self, action, url):
         return [self.program, action, url, self.upload]
 
+    def test_without_the_ca_the_operator_is_told(self):
+        daemon, site = self.daemon('tls.intercept="all"'), self.site()
+        environment = self.environment(HTTPS_PROXY="http://%s:%d" % daemon.address)
+        done = subprocess.run(self.client("get", "https://%s:%d/hello" % (HOST, site.port)), capture_output=True,
+                              env=environment, timeout=60)
+        self.assertIn(b"unknown authority", done.stderr)
+        self.assertTrue(self.wait(lambda: "a client does not trust the CA" in daemon.log()), daemon.log())
+        self.assertEqual(site.requests, [])
+
 
 class Git(ExecCase):
     @classmethod

@@ -131,6 +131,8 @@ class Interception(TlsCase):
         with self.assertRaisesRegex(ssl.SSLError, "UNRECOGNIZED_NAME"):
             self.inside(origin.port, name="other.test")
         self.assertEqual(origin.visits, [])
+        line = "with a client for %s failed: it asked for other.test inside that tunnel" % HOST
+        self.assertTrue(origin.wait(lambda: line in self.evidence()), self.evidence())
 
     def test_a_tunnel_in_a_tunnel_is_refused(self):
         client = self.inside(self.origin().port)
@@ -366,6 +368,29 @@ class Interception(TlsCase):
         self.assertTrue(origin.wait(told))  # it is written a moment later
         self.assertEqual(len(told()), 1)
         self.assertIn("intercept = false into the policy of " + HOST, told()[0])
+
+    def test_a_client_of_tls_1_2_that_does_not_trust_the_ca(self):
+        context = self.context(self.authority.path)
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        origin = self.origin()
+        with self.assertRaises(ssl.SSLCertVerificationError):
+            self.inside(origin.port, host="late.test", context=context)
+        self.assertTrue(origin.wait(lambda: "refused the certificate for late.test" in self.evidence()), self.evidence())
+
+    def test_a_client_that_leaves_when_it_has_seen_the_certificate(self):
+        """Java and GnuTLS do not say why."""
+        origin = self.origin()
+        client, answer = self.tunnel("self.test:%d" % origin.port)
+        self.assertEqual(answer.status, 200)
+        received, to_send = ssl.MemoryBIO(), ssl.MemoryBIO()
+        session = self.context().wrap_bio(received, to_send, server_hostname="self.test")
+        with self.assertRaises(ssl.SSLWantReadError):
+            session.do_handshake()
+        client.send(to_send.read())
+        self.assertTrue(client.sock.recv(1))
+        client.close()
+        line = "self.test failed: it closed the connection; if it does not trust the CA"
+        self.assertTrue(origin.wait(lambda: line in self.evidence()), self.evidence())
 
 
 class SamePath(TlsCase):

@@ -185,6 +185,7 @@ TEST_CASE("layer: a client that names another host than CONNECT did is turned aw
   shake_hands(client, server);
   CHECK_FALSE(server.layer.established());
   CHECK(client.layer.alert() == SSL_AD_UNRECOGNIZED_NAME);
+  CHECK(misdirected_name(server.layer.ssl()) == joined.host);
 }
 
 TEST_CASE("layer: old versions, other protocols and renegotiation are refused") {
