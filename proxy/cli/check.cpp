@@ -10,6 +10,7 @@
 #include "policy/policy_set.h"
 #include "proxy/cli/commands.h"
 #include "proxy/policy_dir.h"
+#include "proxy/tls/origin_side.h"
 
 namespace sluice {
 namespace {
@@ -64,6 +65,19 @@ std::optional<std::string> blindness(const std::string& file, const Policy& poli
          "; there, this does not do what it says: " + names;
 }
 
+// The files that it names must be there, and be what they should be. A complaint starts with its
+// key.
+Diagnostics unusable_files(const std::string& text, const PolicyFile& read) {
+  const Policy& policy = read.policy;
+  const TlsIdentity identity{policy.extra_ca, policy.client_cert, policy.client_key};
+  if (identity == TlsIdentity{}) return {};
+  const auto usable = OriginSide("").context(identity);
+  if (usable) return {};
+  TomlDocument document({read.file, text});
+  document.root().complain(usable.error().substr(0, usable.error().find(' ')), usable.error());
+  return std::move(document.problems());
+}
+
 void check_policies(const std::vector<std::string>& files, const Policy& base, const TlsConfig& tls,
                     Tally& tally) {
   PolicySet set(base);
@@ -78,6 +92,7 @@ void check_policies(const std::vector<std::string>& files, const Policy& base, c
     tally.append(reading.problems);
     if (!reading.problems.empty()) continue;
     tally.append(set.add(reading.read));
+    tally.append(unusable_files(*text, reading.read));
     if (auto blind = blindness(file, reading.read.policy, tls)) tally.warnings.push_back(*blind);
   }
 }
@@ -116,6 +131,10 @@ int check_command(const std::vector<std::string>& files, const ConfigFlags& flag
   const LoadedConfig loaded = load_config(chosen, environment);
   tally.append(loaded.problems);
   if (!loaded.file.empty()) ++tally.configurations;
+  if (const auto usable = OriginSide(loaded.config.tls.extra_ca).context({}); !usable) {
+    const std::string place = loaded.file.empty() ? "configuration" : loaded.file;
+    tally.problems.push_back({{place, 1, 1, ""}, "tls." + usable.error()});
+  }
   if (files.empty() && !loaded.policies_dir.empty()) {
     policies = expand(loaded.policies_dir, tally);
   }

@@ -58,6 +58,24 @@ void heed_revocations(SSL_CTX* context) {
   }
 }
 
+// OpenSSL would ask at the terminal, and a daemon has nobody there.
+int tell_no_pass_phrase(char*, int, int, void* asked) {
+  *static_cast<bool*>(asked) = true;
+  return -1;
+}
+
+// Empty: it is in use.
+std::string key_problem(SSL_CTX* context, const std::string& file) {
+  bool asked = false;
+  SSL_CTX_set_default_passwd_cb(context, tell_no_pass_phrase);
+  SSL_CTX_set_default_passwd_cb_userdata(context, &asked);
+  const bool used = SSL_CTX_use_PrivateKey_file(context, file.c_str(), SSL_FILETYPE_PEM) == 1;
+  SSL_CTX_set_default_passwd_cb_userdata(context, nullptr);
+  if (used) return {};
+  const std::string why = take_openssl_error();
+  return asked ? "it is encrypted, and there is nobody to ask for its pass phrase" : why;
+}
+
 Result<SslContextPtr> make_context(const std::string& extra_ca, const TlsIdentity& identity) {
   SslContextPtr made(SSL_CTX_new(TLS_client_method()));
   if (!made) return Error{take_openssl_error()};
@@ -82,9 +100,8 @@ Result<SslContextPtr> make_context(const std::string& extra_ca, const TlsIdentit
       return Error{"client_cert " + identity.client_cert +
                    " cannot be used: " + take_openssl_error()};
     }
-    if (SSL_CTX_use_PrivateKey_file(context, identity.client_key.c_str(), SSL_FILETYPE_PEM) != 1) {
-      return Error{"client_key " + identity.client_key +
-                   " cannot be used: " + take_openssl_error()};
+    if (const auto problem = key_problem(context, identity.client_key); !problem.empty()) {
+      return Error{"client_key " + identity.client_key + " cannot be used: " + problem};
     }
   }
   return made;

@@ -103,6 +103,20 @@ TEST_CASE("check: one error in one file; what is not there; what is not TOML") {
         "none.toml:1:1: cannot be read: No such file or directory\n1 error in 1 file\n");
 }
 
+TEST_CASE("check: the files that a policy or tls.extra_ca names must be there") {
+  const Folder folder;
+  folder.write("a.toml", "hosts = ['a.test']\nextra_ca = '/none/ca.pem'\n");
+  const Said said = check(folder, {"a.toml"});
+  CHECK(said.code == 2);
+  CHECK(said.text.starts_with("a.toml:2:12: extra_ca /none/ca.pem cannot be used: No such file"));
+  CHECK(said.text.ends_with("\n  extra_ca = '/none/ca.pem'\n             ^\n1 error in 1 file\n"));
+  folder.write("a.toml", "hosts = ['a.test']\nclient_cert = '/none/c'\nclient_key = '/none/k'\n");
+  CHECK(check(folder, {"a.toml"}).text.starts_with("a.toml:2:15: client_cert /none/c cannot"));
+  folder.write("sluice.toml", "[tls]\nextra_ca = '/none/ca.pem'\n");
+  CHECK(check(folder, {"sluice.toml"})
+            .text.starts_with("sluice.toml:1:1: tls.extra_ca /none/ca.pem cannot be used: "));
+}
+
 TEST_CASE("check: [defaults] are the base of the policies, the environment counts too") {
   const Folder folder;
   folder.write("sluice.toml", "[defaults.pace]\ncap = '5s'\n");

@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <openssl/pem.h>
 
 #include <memory>
 
@@ -253,6 +254,24 @@ TEST_CASE("origin side: files that cannot be used are named, and changed ones ar
   CHECK((*second)->name != (*first)->name);
   origins.look_again();
   CHECK(*origins.context(identity) == *second);
+}
+
+TEST_CASE("origin side: a key with a pass phrase is refused, and nobody is asked for it") {
+  const Scratch scratch;
+  REQUIRE(Authority::load_or_make(scratch.files(), utc_now()));
+  const KeyPtr key = make_p256_key();
+  const BioPtr text(BIO_new(BIO_s_mem()));
+  char phrase[] = "secret";
+  REQUIRE(PEM_write_bio_PKCS8PrivateKey(text.get(), key.get(), EVP_aes_128_cbc(), phrase, 6,
+                                        nullptr, nullptr) == 1);
+  char* bytes = nullptr;
+  const auto size = static_cast<std::size_t>(BIO_get_mem_data(text.get(), &bytes));
+  const std::string file = scratch.write("client.key", std::string(bytes, size));
+  const auto context = OriginSide("").context({"", scratch.files().certificate, file});
+  REQUIRE_FALSE(context);
+  CHECK(context.error() == "client_key " + file +
+                               " cannot be used: it is encrypted, and there is nobody to ask for "
+                               "its pass phrase");
 }
 
 TEST_CASE("layer: a session is not made anew from within, whichever side asks") {
