@@ -150,6 +150,11 @@ Result<Authority> Authority::load(const AuthorityFiles& files, UtcTime now) {
     return Error{"the CA " + files.certificate + " has expired" +
                  (files.own ? ": make a new one with `sluice ca init --force`" : "")};
   }
+  if (now < not_before(*certificate)) {
+    return Error{
+        "the CA " + files.certificate +
+        " is not valid yet: the clock of this machine, or of the one that made it, is wrong"};
+  }
   CertChain chain = chain_of(*certificate, *text);
   return Authority(std::move(certificate), std::move(key), std::move(chain));
 }

@@ -162,5 +162,8 @@ Result<CertPtr> make_leaf_certificate(X509& authority, EVP_PKEY& authority_key, 
 
 UtcTime not_before(const X509& certificate) { return from_asn1(X509_get0_notBefore(&certificate)); }
 UtcTime not_after(const X509& certificate) { return from_asn1(X509_get0_notAfter(&certificate)); }
+bool is_valid(const X509& certificate, UtcTime now) {
+  return not_before(certificate) <= now && now < not_after(certificate);
+}
 
 }  // namespace sluice

@@ -25,5 +25,6 @@ Result<CertPtr> make_leaf_certificate(X509& authority, EVP_PKEY& authority_key, 
 
 UtcTime not_before(const X509& certificate);
 UtcTime not_after(const X509& certificate);
+bool is_valid(const X509& certificate, UtcTime now);
 
 }  // namespace sluice

@@ -46,7 +46,9 @@ bool Mint::time_to_look(UtcTime now) const { return now < looked_ || now - kLook
 
 LeafRef Mint::look_up(std::string_view host, UtcTime now) {
   const auto found = leaves_.find(host);
-  if (found == leaves_.end() || found->second.leaf->renew_at <= now) return nullptr;
+  if (found == leaves_.end()) return nullptr;
+  const Leaf& leaf = *found->second.leaf;
+  if (leaf.renew_at <= now || now < leaf.begins) return nullptr;
   recent_.splice(recent_.begin(), recent_, found->second.used);
   return found->second.leaf;
 }
@@ -101,7 +103,7 @@ bool Mint::look_at_files() {
 
 Result<LeafRef> Mint::make(const std::string& host) {
   const UtcTime now = clock_();
-  if (authority_ && not_after(authority_->certificate()) <= now) authority_.reset();
+  if (authority_ && !is_valid(authority_->certificate(), now)) authority_.reset();
   if (!authority_) {
     const bool is_there = file_stamp(files_.certificate) != "-";
     auto loaded = Authority::load_or_make(files_, now);
@@ -111,9 +113,9 @@ Result<LeafRef> Mint::make(const std::string& host) {
   }
   auto certificate = authority_->leaf_for(host, *key_, now);
   if (!certificate) return Error{certificate.error()};
-  const UtcTime ends = not_after(**certificate);
-  return std::make_shared<const Leaf>(
-      Leaf{std::move(*certificate), key_.get(), now + (ends - now) / 2, authority_->chain()});
+  const UtcTime begins = not_before(**certificate), ends = not_after(**certificate);
+  return std::make_shared<const Leaf>(Leaf{std::move(*certificate), key_.get(),
+                                           now + (ends - now) / 2, authority_->chain(), begins});
 }
 
 void Mint::run() {

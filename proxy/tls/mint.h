@@ -28,9 +28,10 @@ namespace sluice {
 
 struct Leaf {
   CertPtr certificate;
-  EVP_PKEY* key;      // one for all leaves of this process; never on disk
-  UtcTime renew_at;   // from then on a new one is made
-  CertChain chain{};  // shown with it; null: nothing
+  EVP_PKEY* key;                    // one for all leaves of this process; never on disk
+  UtcTime renew_at;                 // from then on a new one is made
+  CertChain chain{};                // shown with it; null: nothing
+  UtcTime begins = UtcTime::min();  // before then it is not valid, as after a clock was set back
 };
 using LeafRef = std::shared_ptr<const Leaf>;
 

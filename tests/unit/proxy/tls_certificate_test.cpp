@@ -150,6 +150,10 @@ TEST_CASE("CA: what is wrong with the files is said") {
     CHECK(problem(Authority::load(files, kToday)).find("holds no certificate") !=
           std::string::npos);
   }
+  SUBCASE("not valid yet") {
+    CHECK(problem(Authority::load(files, kToday - kBackdated - 1s))
+              .find("is not valid yet: the clock") != std::string::npos);
+  }
   SUBCASE("expired") {
     CHECK(problem(Authority::load(files, kToday + kAuthorityLife)) ==
           "the CA " + files.certificate +

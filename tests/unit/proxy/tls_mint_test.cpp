@@ -73,6 +73,27 @@ TEST_CASE("mint: a leaf is renewed at half its life") {
   CHECK(*second != *first);
 }
 
+TEST_CASE(
+    "mint: a clock that is set back far makes new leaves, and says when the CA is too young") {
+  shift_seconds = 0;
+  const Scratch scratch;
+  REQUIRE(Authority::load_or_make(scratch.files(), kToday - 96h));
+  Mint mint(scratch.files(), shifted_now);
+  const auto first = fetch(mint, "a.example");
+  REQUIRE(first);
+  shift_seconds = -kBackdated / 1s;
+  CHECK(*fetch(mint, "a.example") == *first);
+  shift_seconds = -kBackdated / 1s - 1;
+  CHECK(mint.find("a.example") == nullptr);
+  const auto second = fetch(mint, "a.example");
+  REQUIRE(second);
+  CHECK(not_before(*(*second)->certificate) <= shifted_now());
+  shift_seconds = -(96h + kBackdated) / 1s - 1;
+  const auto refused = fetch(mint, "a.example");
+  REQUIRE_FALSE(refused);
+  CHECK(refused.error().find("is not valid yet") != std::string::npos);
+}
+
 namespace {
 
 bool signed_by(const LeafRef& leaf, const Authority& authority) {
