@@ -157,6 +157,11 @@ std::string render(const Refusal& refusal, const ReplyOptions& options) {
   };
   out.append(status_phrase(refusal.status)).append("\r\n");
   add("Content-Type", type);
+  // It is shown as a page of the origin's: nothing in it is to run or to load, whatever slips in.
+  if (options.format == ReplyFormat::html) {
+    add("Content-Security-Policy", "default-src 'none'");
+    add("X-Content-Type-Options", "nosniff");
+  }
   add("Content-Length", std::to_string(body.size()));
   add("Date", options.date);
   add("Cache-Control", "no-store");

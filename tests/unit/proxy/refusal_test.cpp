@@ -132,6 +132,8 @@ TEST_CASE("refusal: text and HTML") {
 
   const Reply html = rendered(cooling(), as(ReplyFormat::html));
   CHECK(html.has("Content-Type: text/html; charset=utf-8"));
+  CHECK(html.has("Content-Security-Policy: default-src 'none'"));
+  CHECK(html.has("X-Content-Type-Options: nosniff"));
   CHECK(html.body.find("<h1>503 Service Unavailable</h1>") != std::string::npos);
   CHECK(html.body.find("a.test is cooling down: 41 s left") != std::string::npos);
   CHECK(html.body.find("breaker-open") != std::string::npos);
