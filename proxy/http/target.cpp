@@ -43,9 +43,11 @@ Result<Target> parse_authority(std::string_view authority, std::uint16_t port, b
     if (close == std::string_view::npos) return Error{"the address has no closing bracket"};
     target.host = authority.substr(1, close - 1);
     rest = authority.substr(close + 1);
-    if (!parse_ip(target.host) || target.host.find(':') == std::string::npos) {
+    const auto ip = parse_ip(target.host);
+    if (!ip || target.host.find(':') == std::string::npos) {
       return Error{"what stands in brackets is no IPv6 address"};
     }
+    target.host = ip->ip_text();  // RFC 5952 §2: one address may be written in many ways
   } else {
     const auto colon = std::min(authority.find(':'), authority.size());
     target.host = authority.substr(0, colon);

@@ -13,7 +13,8 @@ namespace sluice {
 
 struct Target {
   std::string_view authority;  // as sent: what Host becomes
-  std::string host;            // lower case, without brackets and without a final dot
+  std::string host;            // lower case, without brackets and without a final dot; an IPv6
+                               // address as RFC 5952 writes it
   std::uint16_t port = 0;
   std::string_view path;  // path and query as sent; may be empty or start with '?'
 };

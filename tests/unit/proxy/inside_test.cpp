@@ -38,6 +38,7 @@ TEST_CASE("inside: what a request in a tunnel may ask for") {
       {"the server", secure, request("OPTIONS", "*", "api.test:8443"), 0, ""},
       {"plain", plain, request("GET", "http://api.test:8080/", ""), 0, "/"},
       {"an address", v6, request("GET", "/", "[::1]"), 0, "/"},
+      {"an address in another form", v6, request("GET", "/", "[0:0::1]:443"), 0, "/"},
       {"another host", secure, request("GET", "/", "other.test:8443"), 421, ""},
       {"another port", secure, request("GET", "/", "api.test:443"), 421, ""},
       {"another host's URL", secure, request("GET", "https://other.test/", "api.test:8443"), 421,
