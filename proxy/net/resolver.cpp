@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "proxy/clock.h"
+#include "proxy/net/dns_over_tcp.h"
 #include "proxy/net/host_name.h"
 #include "proxy/net/hosts_file.h"
 #include "proxy/net/resolver_cache.h"
@@ -36,6 +37,36 @@ EventPtr new_timer(event_base* base, event_callback_fn callback, void* argument)
   EventPtr timer(event_new(base, -1, 0, callback, argument));
   if (!timer) std::abort();  // out of memory
   return timer;
+}
+
+DnsAnswer answer_of_evdns(int result, char type, int count, int ttl, const void* bytes) {
+  using Said = DnsAnswer::Status;
+  if (result == DNS_ERR_NOTEXIST) return {Said::missing};
+  if (result == DNS_ERR_TIMEOUT) return {Said::timed_out};
+  if (result != DNS_ERR_NONE && result != DNS_ERR_NODATA) return {Said::failed};
+  DnsAnswer answer{Said::found, {}, static_cast<std::uint32_t>(std::max(ttl, 0))};
+  if (type != DNS_IPv4_A && type != DNS_IPv6_AAAA) return answer;
+  const auto* next = static_cast<const std::uint8_t*>(bytes);
+  for (int i = 0; i < count; ++i) {
+    std::uint8_t ip[16] = {};
+    const std::size_t size = type == DNS_IPv4_A ? 4 : 16;
+    std::memcpy(ip, next, size);
+    next += size;
+    answer.addresses.push_back(size == 4 ? Address::v4(ip[0], ip[1], ip[2], ip[3])
+                                         : Address::v6(ip));
+  }
+  return answer;
+}
+
+std::vector<Address> name_servers(evdns_base* dns) {
+  std::vector<Address> servers;
+  for (int i = 0; i < evdns_base_count_nameservers(dns); ++i) {
+    sockaddr_storage storage;
+    auto* address = reinterpret_cast<sockaddr*>(&storage);
+    const int size = evdns_base_get_nameserver_addr(dns, i, address, sizeof storage);
+    if (size > 0) servers.push_back(Address::from_sockaddr(address, static_cast<socklen_t>(size)));
+  }
+  return servers;
 }
 
 }  // namespace
@@ -109,7 +140,9 @@ class Resolver::Core {
     Instant expires = Instant::max();  // of the family that says so first
     std::list<Waiter*> waiters;
     EventPtr delay;
+    std::vector<std::unique_ptr<DnsOverTcp>> long_answers;
 
+    std::string name() const { return key.substr(0, key.find_last_not_of('.') + 1); }
     Resolution result() const;
   };
   // What evdns holds for us. It always calls back, after the resolver's end too, so a question
@@ -118,11 +151,15 @@ class Resolver::Core {
     Core* core = nullptr;  // null: the resolver is gone
     Flight* flight = nullptr;
     Dns* dns = nullptr;
+    DnsType type = DnsType::a;
+    bool searches = false;
   };
 
   Dns& dns(Instant now);
-  void ask(Flight& flight, Dns& dns, bool v6, int flags);
-  void arrived(Flight& flight, int result, char type, int count, int ttl, const void* bytes);
+  bool ask(Flight& flight, Dns& dns, DnsType type, bool searches);
+  bool ask_otherwise(const Ask& asked, int result);
+  bool ask_over_tcp(const Ask& asked);
+  void arrived(Flight& flight, DnsType type, const DnsAnswer& said);
   void answer(Flight& flight);
   static void on_answer(int result, char type, int count, int ttl, void* bytes, void* ask);
 
@@ -200,9 +237,11 @@ Resolver::Handle Resolver::Core::resolve(std::string_view host, Callback callbac
     flight->key = key.view();
     flight->asked = now;
     Dns& server = dns(now);
-    const int flags = name->absolute() ? DNS_QUERY_NO_SEARCH : 0;
-    ask(*flight, server, true, flags);
-    ask(*flight, server, false, flags);
+    for (const DnsType type : {DnsType::aaaa, DnsType::a}) {
+      const bool asked = ask(*flight, server, type, !name->absolute());
+      flight->open += asked ? 1 : 0;
+      flight->failed |= !asked;
+    }
     if (flight->open == 0) {
       waiter->answer_soon(base_, flight->result());
       return Handle(std::move(waiter));
@@ -235,18 +274,16 @@ Resolver::Core::Dns& Resolver::Core::dns(Instant now) {
   return dns_.back();
 }
 
-void Resolver::Core::ask(Flight& flight, Dns& server, bool v6, int flags) {
-  auto ask = std::make_unique<Ask>(Ask{this, &flight, &server});
-  const auto resolve = v6 ? evdns_base_resolve_ipv6 : evdns_base_resolve_ipv4;
-  std::string name = flight.key;
-  if (name.back() == '.') name.pop_back();
-  if (resolve(server.base, name.c_str(), flags, on_answer, ask.get()) == nullptr) {
-    flight.failed = true;
-    return;
-  }
-  ++flight.open;
+// False: evdns does not take the question.
+bool Resolver::Core::ask(Flight& flight, Dns& server, DnsType type, bool searches) {
+  auto ask = std::make_unique<Ask>(Ask{this, &flight, &server, type, searches});
+  const auto resolve = type == DnsType::aaaa ? evdns_base_resolve_ipv6 : evdns_base_resolve_ipv4;
+  const std::string name = flight.name();
+  const int flags = searches ? 0 : DNS_QUERY_NO_SEARCH;
+  if (resolve(server.base, name.c_str(), flags, on_answer, ask.get()) == nullptr) return false;
   ++server.open;
   asks_.insert(ask.release());
+  return true;
 }
 
 void Resolver::Core::on_answer(int result, char type, int count, int ttl, void* bytes, void* arg) {
@@ -254,31 +291,42 @@ void Resolver::Core::on_answer(int result, char type, int count, int ttl, void* 
   if (ask->core == nullptr) return;
   ask->core->asks_.erase(ask.get());
   --ask->dns->open;
-  ask->core->arrived(*ask->flight, result, type, count, ttl, bytes);
+  if (ask->core->ask_otherwise(*ask, result)) return;
+  ask->core->arrived(*ask->flight, ask->type, answer_of_evdns(result, type, count, ttl, bytes));
 }
 
-void Resolver::Core::arrived(Flight& flight, int result, char type, int count, int ttl,
-                             const void* bytes) {
+// evdns knows no answer of more than 512 bytes. Where it searches, it goes on to the next domain,
+// and tells in the end that there is no such name.
+bool Resolver::Core::ask_otherwise(const Ask& asked, int result) {
+  if (result == DNS_ERR_TRUNCATED) return ask_over_tcp(asked);
+  const bool passed_over = result == DNS_ERR_NOTEXIST && asked.searches &&
+                           asked.type == DnsType::a &&
+                           asked.flight->key.find('.') != std::string::npos;
+  return passed_over && ask(*asked.flight, *asked.dns, asked.type, false);
+}
+
+bool Resolver::Core::ask_over_tcp(const Ask& asked) {
+  std::vector<Address> servers = name_servers(asked.dns->base);
+  if (servers.empty()) return false;
+  Flight* flight = asked.flight;
+  flight->long_answers.push_back(std::make_unique<DnsOverTcp>(
+      base_, std::move(servers), flight->name(), asked.type,
+      [this, flight, type = asked.type](const DnsAnswer& said) { arrived(*flight, type, said); }));
+  return true;
+}
+
+void Resolver::Core::arrived(Flight& flight, DnsType type, const DnsAnswer& said) {
+  using Said = DnsAnswer::Status;
   --flight.open;
-  const auto* next = static_cast<const std::uint8_t*>(bytes);
-  if (result == DNS_ERR_NONE && count > 0 && (type == DNS_IPv4_A || type == DNS_IPv6_AAAA)) {
-    auto& list = type == DNS_IPv4_A ? flight.v4 : flight.v6;
-    for (int i = 0; i < count; ++i) {
-      std::uint8_t ip[16] = {};
-      const std::size_t size = type == DNS_IPv4_A ? 4 : 16;
-      std::memcpy(ip, next, size);
-      next += size;
-      list.push_back(size == 4 ? Address::v4(ip[0], ip[1], ip[2], ip[3]) : Address::v6(ip));
-    }
-    flight.expires =
-        std::min(flight.expires, now_() + ResolverCache::clamped(std::chrono::seconds(ttl)));
-  } else if (result == DNS_ERR_NOTEXIST) {
-    flight.missing = true;
-  } else if (result == DNS_ERR_TIMEOUT && now_() - flight.asked >= shortest_timeout) {
-    flight.timed_out = true;
-  } else if (result != DNS_ERR_NODATA && result != DNS_ERR_NONE) {
-    flight.failed = true;
+  if (!said.addresses.empty()) {
+    (type == DnsType::a ? flight.v4 : flight.v6) = said.addresses;
+    const Duration ttl = ResolverCache::clamped(std::chrono::seconds(said.ttl_s));
+    flight.expires = std::min(flight.expires, now_() + ttl);
   }
+  flight.missing |= said.status == Said::missing;
+  const bool late = said.status == Said::timed_out && now_() - flight.asked >= shortest_timeout;
+  flight.timed_out |= late;
+  flight.failed |= said.status == Said::failed || (said.status == Said::timed_out && !late);
   if (flight.open == 0) {
     const auto done = std::move(flights_.find(flight.key)->second);
     flights_.erase(done->key);

@@ -15,6 +15,7 @@ ANSWERS = {
     "both.test": ["::1", "127.0.0.1"],
     "metadata.test": ["169.254.169.254"],
     "rebind.test": ["169.254.169.254", "127.0.0.1"],
+    "many.test": ["127.0.0.1"] * 40,
     "broken.test": "servfail",
     "silent.test": "silence",
 }
@@ -49,6 +50,9 @@ class Names(ProxyCase):
         """Nobody listens on [::1]: Happy Eyeballs (RFC 8305) goes on to 127.0.0.1."""
         self.assertEqual(self.ask("both.test", self.origin()).status, 200)
         self.assertEqual(self.ask("both.test", self.origin(host="::1")).status, 200)
+
+    def test_more_addresses_than_a_datagram_holds(self):
+        self.assertEqual(self.ask("many.test", self.origin()).status, 200)
 
     def test_answers_are_remembered(self):
         origin = self.origin()

@@ -9,6 +9,9 @@ import threading
 TYPES = {1: "A", 28: "AAAA"}
 
 
+DATAGRAM = 512  # RFC 1035 §4.2.1: what is longer is cut short, and asked for again over TCP
+
+
 class NameServer:
     """answers: name -> list of addresses, "nxdomain", "servfail" or "silence"."""
 
@@ -18,7 +21,9 @@ class NameServer:
         self.sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.address = "127.53.%d.%d" % (random.randrange(1, 255), random.randrange(1, 255))
         self.sock.bind((self.address, 53))
-        threading.Thread(target=self.serve, daemon=True).start()
+        self.listener = socket.create_server((self.address, 53))
+        for serve in (self.serve, self.serve_tcp):
+            threading.Thread(target=serve, daemon=True).start()
 
     def serve(self):
         while True:
@@ -27,8 +32,27 @@ class NameServer:
             except OSError:
                 return
             reply = self.reply(query)
+            if reply and len(reply) > DATAGRAM:
+                question = self.question(query)
+                reply = query[:2] + struct.pack("!HHHHH", 0x8380, 1, 0, 0, 0) + question
             if reply:
                 self.sock.sendto(reply, client)
+
+    def serve_tcp(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            with client, client.makefile("rwb") as stream:
+                client.settimeout(10)
+                query = stream.read(struct.unpack("!H", stream.read(2))[0])
+                reply = self.reply(query) or b""
+                stream.write(struct.pack("!H", len(reply)) + reply)
+
+    @staticmethod
+    def question(query):
+        return query[12:query.index(b"\0", 12) + 5]
 
     def reply(self, query):
         labels, at = [], 12
@@ -36,7 +60,7 @@ class NameServer:
             labels.append(query[at + 1:at + 1 + query[at]].decode("latin-1").lower())
             at += 1 + query[at]
         kind = TYPES.get(struct.unpack("!H", query[at + 1:at + 3])[0])
-        name, question = ".".join(labels), query[12:at + 5]
+        name, question = ".".join(labels), self.question(query)
         self.questions.append((name, kind))
         answer = self.answers.get(name, "nxdomain")
         if answer == "silence":
@@ -54,6 +78,7 @@ class NameServer:
 
     def close(self):
         self.sock.close()
+        self.listener.close()
 
 
 def may_use():

@@ -1,6 +1,8 @@
 #include "proxy/net/resolver.h"
 
 #include <doctest/doctest.h>
+#include <event2/bufferevent.h>
+#include <event2/listener.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -70,6 +72,8 @@ class NameServer {
   };
   std::map<std::pair<std::string, char>, Says> script;  // {name, '4' or '6'}; else NXDOMAIN
   std::map<std::string, int> asked;                     // "example.com 4" -> how often
+  std::map<std::string, int> asked_over_tcp;
+  bool speaks_tcp = true;
 
   explicit NameServer(event_base* base)
       : socket_(::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0)) {
@@ -84,8 +88,12 @@ class NameServer {
         [](evutil_socket_t, short, void* self) { static_cast<NameServer*>(self)->on_query(); },
         this);
     event_add(event_, nullptr);
+    listen_on_tcp(base);
   }
-  ~NameServer() { event_free(event_); }
+  ~NameServer() {
+    event_free(event_);
+    evconnlistener_free(listener_);
+  }
 
   std::string conf(const std::string& more = "") const {
     return "nameserver " + address_.text() + "\n" + more;
@@ -104,6 +112,50 @@ class NameServer {
     const ssize_t size = recvfrom(socket_.get(), query, sizeof query, 0,
                                   reinterpret_cast<sockaddr*>(&from), &length);
     REQUIRE(size > 16);
+    const std::string reply = this->reply(query, false);
+    if (reply.empty()) return;
+    sendto(socket_.get(), reply.data(), reply.size(), 0, reinterpret_cast<sockaddr*>(&from),
+           length);
+  }
+
+  void listen_on_tcp(event_base* base) {
+    sockaddr_storage storage;
+    const socklen_t length = address_.to_sockaddr(storage);
+    listener_ = evconnlistener_new_bind(
+        base,
+        [](evconnlistener* listener, evutil_socket_t fd, sockaddr*, int, void* self) {
+          auto* server = static_cast<NameServer*>(self);
+          if (!server->speaks_tcp) {
+            evutil_closesocket(fd);
+            return;
+          }
+          bufferevent* client =
+              bufferevent_socket_new(evconnlistener_get_base(listener), fd, BEV_OPT_CLOSE_ON_FREE);
+          bufferevent_setcb(
+              client, on_tcp_query, nullptr,
+              [](bufferevent* gone, short, void*) { bufferevent_free(gone); }, self);
+          bufferevent_enable(client, EV_READ);
+        },
+        this, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, -1,
+        reinterpret_cast<sockaddr*>(&storage), static_cast<int>(length));
+    REQUIRE(listener_ != nullptr);
+  }
+
+  // The answer comes in two pieces: its length tells where it ends.
+  static void on_tcp_query(bufferevent* client, void* self) {
+    unsigned char query[512];
+    const std::size_t size = bufferevent_read(client, query, sizeof query);
+    REQUIRE(size > 18);
+    REQUIRE(query[0] * 256U + query[1] == size - 2);
+    const std::string reply = static_cast<NameServer*>(self)->reply(query + 2, true);
+    const char prefix[] = {static_cast<char>(reply.size() >> 8), static_cast<char>(reply.size())};
+    bufferevent_write(client, prefix, sizeof prefix);
+    bufferevent_flush(client, EV_WRITE, BEV_FLUSH);
+    bufferevent_write(client, reply.data(), reply.size());
+  }
+
+  // Empty: none is given.
+  std::string reply(unsigned char* query, bool over_tcp) {
     std::string name;
     std::size_t at = 12;
     for (; query[at] != 0; at += query[at] + 1U)
@@ -111,15 +163,20 @@ class NameServer {
               std::string(reinterpret_cast<char*>(query) + at + 1, query[at]);
     for (char& c : name) c = static_cast<char>(std::tolower(c));
     const char type = query[at + 2] == 1 ? '4' : '6';
-    ++asked[name + " " + type];
+    ++(over_tcp ? asked_over_tcp : asked)[name + " " + type];
     const auto found = script.find({name, type});
     const Says says = found == script.end() ? Says{Rcode::nxdomain, {}, 0} : found->second;
-    if (says.rcode == Rcode::silence) return;
+    if (says.rcode == Rcode::silence) return {};
     std::string reply(reinterpret_cast<char*>(query), at + 5);
     reply[2] = '\x81';
     reply[3] = static_cast<char>(0x80 | static_cast<int>(says.rcode));
     reply[7] = static_cast<char>(says.addresses.size());
     for (std::size_t i = 8; i < 12; ++i) reply[i] = 0;
+    if (!over_tcp && says.addresses.size() > kFitIntoDatagram) {
+      reply[2] |= '\x02';
+      reply[7] = 0;
+      return reply;
+    }
     for (const char* text : says.addresses) {
       const Address ip = *parse_ip(text);
       const std::size_t bytes = type == '4' ? 4 : 16;
@@ -130,13 +187,14 @@ class NameServer {
       reply += static_cast<char>(bytes);
       reply.append(reinterpret_cast<const char*>(ip.bytes.data()), bytes);
     }
-    sendto(socket_.get(), reply.data(), reply.size(), 0, reinterpret_cast<sockaddr*>(&from),
-           length);
+    return reply;
   }
 
+  static constexpr std::size_t kFitIntoDatagram = 4;
   OwnedSocket socket_;
   Address address_;
   event* event_ = nullptr;
+  evconnlistener* listener_ = nullptr;
 };
 using Rcode = NameServer::Rcode;
 
@@ -339,6 +397,66 @@ TEST_CASE("resolver: search domains, and the trailing dot that forbids them") {
   CHECK(listed(world.ask("wiki")) == "192.0.2.1");
   CHECK(world.ask("wiki.").status == Status::not_found);
   CHECK(listed(world.ask("wiki")) == "192.0.2.1");  // from the cache, not mixed up
+}
+
+TEST_CASE("resolver: what does not fit into a datagram is asked for over TCP") {
+  const std::vector<const char*> many = {"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4",
+                                         "192.0.2.5"};
+  const char* const all = "192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.4 192.0.2.5";
+  struct Row {
+    const char* name;
+    const char* conf;
+    std::vector<const char*> v6;
+    const char* addresses;
+  };
+  const Row rows[] = {
+      {"one family", "", {}, all},
+      {"the other is short",
+       "",
+       {"2001:db8::1"},
+       "2001:db8::1 192.0.2.1 192.0.2.2 192.0.2.3 192.0.2.4 192.0.2.5"},
+      {"passed over for a search domain", "search corp.example\n", {}, all},
+  };
+  for (const Row& r : rows) {
+    CAPTURE(r.name);
+    World world(r.conf);
+    world.server.script[{"x.example", '4'}] = {Rcode::ok, many, 60};
+    world.server.script[{"x.example", '6'}] = {Rcode::ok, r.v6, 60};
+    CHECK(listed(world.ask("x.example")) == r.addresses);
+    CHECK(world.server.asked_over_tcp["x.example 4"] == 1);
+    world.now += 59s;
+    CHECK(world.resolver->find("x.example") != nullptr);
+    world.now += 1s;
+    CHECK(world.resolver->find("x.example") == nullptr);
+  }
+}
+
+TEST_CASE("resolver: a name server without TCP has failed, another one is asked") {
+  World world;
+  NameServer other(world.loop.base);
+  const std::vector<const char*> many = {"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4",
+                                         "192.0.2.5"};
+  world.server.speaks_tcp = false;
+  for (NameServer* server : {&world.server, &other}) {
+    server->script[{"x.example", '4'}] = {Rcode::ok, many, 60};
+    server->script[{"x.example", '6'}] = {Rcode::ok, {}, 60};
+  }
+  CHECK(world.ask("x.example").status == Status::failed);
+  world.files.write("resolv.conf", world.server.conf(other.conf()));
+  world.now += 2s;
+  CHECK(world.ask("x.example").addresses.size() == many.size());
+}
+
+TEST_CASE("resolver: ends with a question open over TCP") {
+  World world;
+  world.server.script[{"x.example", '4'}] = {
+      Rcode::ok, {"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4", "192.0.2.5"}, 60};
+  int calls = 0;
+  const auto handle = world.resolver->resolve("x.example", [&](const Resolution&) { ++calls; });
+  world.loop.until([&] { return world.server.asked_over_tcp["x.example 4"] == 1; });
+  world.resolver.reset();
+  world.loop.turn();
+  CHECK(calls == 0);
 }
 
 TEST_CASE("resolver: changed files are read again, at most a second later") {
