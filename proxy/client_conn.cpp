@@ -2,6 +2,8 @@
 
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+
 #include "proxy/clock.h"
 #include "proxy/worker.h"
 
@@ -63,7 +65,10 @@ bool ClientConn::has_left() {
   using Phase = Exchange::Phase;
   if (state_ != State::exchange || exchange_.phase() == Phase::done) return false;
   const bool whole = exchange_.request_complete() || exchange_.phase() == Phase::held;
-  return whole && stream_.peer_left();
+  if (whole) return stream_.peer_left();
+  if (exchange_.takes_body()) return false;  // reading tells
+  const std::uint64_t missing = reader_.remaining();
+  return stream_.falls_short_of(missing - std::min<std::uint64_t>(missing, kept_.size()));
 }
 
 // Goes on as long as anything can. What it calls may call it again: that only makes it look twice.

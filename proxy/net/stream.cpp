@@ -83,6 +83,17 @@ bool Stream::peer_left() {
   return peer_ended_;
 }
 
+bool Stream::falls_short_of(std::uint64_t wanted) {
+  if (!std::exchange(news_, false) && !peer_ended_) return false;
+  pollfd state{fd(), POLLRDHUP, 0};
+  if (poll(&state, 1, 0) <= 0) return false;
+  if ((state.revents & (POLLHUP | POLLERR)) != 0) return true;
+  peer_ended_ = true;
+  int unread = 0;
+  return plain() && ioctl(fd(), FIONREAD, &unread) == 0 &&
+         static_cast<std::uint64_t>(unread) < wanted;
+}
+
 bool Stream::is_quiet() const {
   pollfd state{fd(), POLLIN | POLLRDHUP, 0};
   return poll(&state, 1, 0) == 0;

@@ -54,6 +54,9 @@ class Stream {
   // Asks the kernel whether the peer has ended or reset the connection, if anything happened on it
   // since the last time: for when nobody is going to read.
   bool peer_left();
+  // The same for whoever cannot read now, so that an end may stand behind bytes that will be read:
+  // it was reset, or it ended, and less than `wanted` came before. A sender of TLS only resets.
+  bool falls_short_of(std::uint64_t wanted);
   // Asks the kernel in any case: nothing to read, no end, no error.
   bool is_quiet() const;
   // Under TLS: it ended without saying so (RFC 8446 §6.1), so something may be missing.
@@ -101,7 +104,7 @@ class Stream {
   OwnedSocket socket_;
   Handler* handler_;
   std::unique_ptr<TlsLayer> tls_;
-  bool news_ = false;  // a read event that peer_left() has not looked at
+  bool news_ = false;  // a read event that nobody has looked at
   bool readable_ = false;
   bool emptied_ = false;  // by the last read, as far as it could tell
   bool writable_ = true;

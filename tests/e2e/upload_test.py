@@ -110,6 +110,20 @@ class Uploads(ProxyCase):
         self.assertTrue(origin.wait(lambda: visit.closed_at), "the origin's connection stayed open")
         self.assertIsInstance(origin.failures[0], Truncated, "a cut upload was passed on as whole")
 
+    def test_a_client_that_leaves_while_the_origin_takes_nothing(self):
+        origin = self.origin(lambda visit: visit.read_head() and gone.wait(30))
+        gone = threading.Event()
+        self.addCleanup(gone.set)
+        for framing in ("Content-Length: 100000000", "Transfer-Encoding: chunked"):
+            with self.subTest(framing):
+                before = self.proxy.sockets()
+                client = self.open_upload(origin, framing)
+                client.timeout = 1
+                while client.try_send(chunk(bytes(65536)) if "chunked" in framing else bytes(65536)):
+                    pass
+                client.reset()
+                self.assertTrue(origin.wait(lambda: self.proxy.sockets() <= before, 10), "the proxy holds on to it")
+
     def test_malformed_chunks_end_both_sides(self):
         origin = self.origin()
         client = self.open_upload(origin, "Transfer-Encoding: chunked")
