@@ -10,7 +10,7 @@
 namespace sluice {
 namespace {
 
-constexpr Duration kLinger = 5s;                // for the client to take our last words
+constexpr Duration kLinger = 5s;                // for a peer to take the last words
 constexpr std::size_t kLingerBytes = 16 << 20;  // that it may still send meanwhile
 constexpr Duration kGrace = 1s;  // for the first request of a client that came just before the end
 constexpr int kTurn = 64;        // steps before others get a turn
@@ -271,7 +271,9 @@ void ClientConn::report_handshake() {
   worker_.governor().store().append({utc_now(), EventKind::alert, exchange_.host(), told.text}, {});
 }
 
-void ClientConn::on_tunnel_moved() { set_timeout(worker_.timeouts().transfer_idle); }
+void ClientConn::on_tunnel_moved() {
+  set_timeout(tunnel_->is_doomed() ? kLinger : worker_.timeouts().transfer_idle);
+}
 
 void ClientConn::on_tunnel_end() { leave(); }
 

@@ -1,5 +1,7 @@
 #include "proxy/tunnel.h"
 
+#include <utility>
+
 #include "proxy/clock.h"
 #include "proxy/worker.h"
 
@@ -25,6 +27,10 @@ Tunnel::Tunnel(Worker& worker, Owner& owner, Stream& client, std::unique_ptr<Ori
 }
 
 Tunnel::~Tunnel() {
+  if (doomed_) {
+    up_.from.reset_on_close();
+    up_.to.reset_on_close();
+  }
   drop_pipe(up_);
   drop_pipe(down_);
 }
@@ -47,6 +53,8 @@ void Tunnel::on_ready() {
     while (went == Went::on && budget > 0) went = move(*direction, budget);
     moved |= direction->total != before;
     tired |= budget == 0;
+    // Nobody reads from a side whose bytes are not taken, so its reset would go unseen.
+    if (!direction->ended && direction->from.was_reset()) moved = doomed_ = true;
   }
   if (finish()) return owner_.on_tunnel_end();
   if (tired) up_.from.yield();
@@ -150,7 +158,8 @@ bool Tunnel::finish() {
     if (!direction->ended || !(direction->cut || back.deaf)) continue;
     cut = true;
     if (direction->deaf) continue;
-    if (!back.cut && direction->to.has_unsent()) {
+    if (const auto left = back.cut ? 0 : direction->to.unsent(); left > 0) {
+      if (left != std::exchange(undelivered_, left)) owner_.on_tunnel_moved();
       const Instant now = monotonic_now();
       delivery_.set(now + kDeliveryCheck, now);
       return false;

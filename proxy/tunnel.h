@@ -35,6 +35,8 @@ class Tunnel final : Stream::Handler, Deadline::Handler {
   void start(std::string_view from_client, std::string_view from_origin);
   std::uint64_t from_client() const { return up_.total; }
   std::uint64_t from_origin() const { return down_.total; }
+  // A side was reset, and has still to be heard to its end by one that takes nothing now.
+  bool is_doomed() const { return doomed_; }
 
  private:
   struct Direction {
@@ -64,6 +66,8 @@ class Tunnel final : Stream::Handler, Deadline::Handler {
   Owner& owner_;
   std::unique_ptr<OriginConn> origin_;
   Deadline delivery_;  // of the last bytes before a reset
+  std::size_t undelivered_ = 0;
+  bool doomed_ = false;
   Direction up_, down_;
 };
 

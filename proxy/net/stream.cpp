@@ -94,6 +94,12 @@ bool Stream::falls_short_of(std::uint64_t wanted) {
          static_cast<std::uint64_t>(unread) < wanted;
 }
 
+bool Stream::was_reset() {
+  if (!std::exchange(news_, false)) return false;
+  pollfd state{fd(), 0, 0};
+  return poll(&state, 1, 0) > 0 && (state.revents & POLLERR) != 0;
+}
+
 bool Stream::is_quiet() const {
   pollfd state{fd(), POLLIN | POLLRDHUP, 0};
   return poll(&state, 1, 0) == 0;
@@ -174,6 +180,7 @@ bool Stream::send_outbox() {
 }
 
 Io Stream::read_into(Pipe& pipe, std::size_t limit, std::size_t& count) {
+  news_ = false;
   const ssize_t n =
       splice(fd(), nullptr, pipe.in(), nullptr, limit, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
   if (n > 0) {
@@ -266,9 +273,10 @@ bool Stream::flush() {
   return true;
 }
 
-bool Stream::has_unsent() const {
+std::size_t Stream::unsent() const {
   int count = 0;
-  return backlog() > 0 || (ioctl(fd(), SIOCOUTQ, &count) == 0 && count > 0);
+  ioctl(fd(), SIOCOUTQ, &count);
+  return backlog() + static_cast<std::size_t>(count);
 }
 
 void Stream::shutdown_write() {

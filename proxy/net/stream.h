@@ -57,6 +57,7 @@ class Stream {
   // The same for whoever cannot read now, so that an end may stand behind bytes that will be read:
   // it was reset, or it ended, and less than `wanted` came before. A sender of TLS only resets.
   bool falls_short_of(std::uint64_t wanted);
+  bool was_reset();
   // Asks the kernel in any case: nothing to read, no end, no error.
   bool is_quiet() const;
   // Under TLS: it ended without saying so (RFC 8446 §6.1), so something may be missing.
@@ -82,8 +83,8 @@ class Stream {
   void cork() { corked_ = true; }
   bool uncork();
   std::size_t backlog() const { return backlog_.size() - sent_; }
-  // Here or in the kernel, there is something that the peer has not acknowledged.
-  bool has_unsent() const;
+  // Bytes that the peer has not acknowledged, here or in the kernel.
+  std::size_t unsent() const;
 
   void shutdown_write();
   void reset_on_close();  // the peer must not take the end for a clean one

@@ -1,5 +1,7 @@
 """Peers that vanish at every point of a message: nothing hangs, leaks, or mistakes the cut for an end."""
 
+import threading
+
 from harness.case import ProxyCase
 from harness.message import Truncated, chunk, read_response, request_bytes, response_bytes
 from harness.stream import Ended
@@ -95,6 +97,17 @@ class Aborts(ProxyCase):
                 # A reset may overtake the bytes before it, so behind the head both are right.
                 self.assertIn(status, (502,) if cut < head else (502, None), "a cut response looked whole")
         self.assert_unharmed()
+
+    def test_a_tunnel_whose_client_vanishes_while_the_origin_takes_nothing(self):
+        gone = threading.Event()
+        self.addCleanup(gone.set)
+        origin = self.origin(lambda visit: gone.wait(60))
+        client, answer = self.tunnel(origin.authority, timeout=1)
+        self.assertEqual(answer.status, 200)
+        while client.try_send(bytes(65536)):
+            pass
+        client.reset()
+        self.assertTrue(origin.wait(lambda: self.proxy.sockets() <= self.sockets, 40), "the proxy holds on to it")
 
     def test_a_tunnel_whose_ends_vanish(self):
         def script(visit):
