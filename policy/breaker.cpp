@@ -161,7 +161,7 @@ HostState failed(const Rules& rules, HostState state, Instant now, const Outcome
   if (is_echo(rules, state, outcome)) return state;
   state = decayed(rules, std::move(state), now);
   state.calm_since = now;
-  note_failure(rules, state, now, outcome.kind);
+  if (!outcome.amends) note_failure(rules, state, now, outcome.kind);
   const Cause cause = trip_cause(rules, state, outcome);
   if (cause == Cause::none) return state;
 
@@ -256,7 +256,7 @@ Step decide(const Rules& rules, HostState state, Instant now, const RequestInfo&
 
 void learn(const Rules& rules, HostState& state, Instant now, const Outcome& outcome,
            double jitter) {
-  count(state.counts, outcome);
+  if (!outcome.amends) count(state.counts, outcome);
   std::erase_if(state.leases, [&](const ProbeLease& l) { return l.id == outcome.ticket.lease; });
   if (outcome.kind == OutcomeKind::local) return;
   const bool late = is_late(state, outcome.ticket);

@@ -39,7 +39,8 @@ struct Step {
 // May this request go? Asking takes a probe's lease when it is given one.
 Step decide(const Rules& rules, HostState state, Instant now, const RequestInfo& request);
 
-// What an outcome teaches. `jitter` is in [0, 1): how much of the policy's jitter is added to a
+// What an outcome teaches. One that amends another is counted no second time, but may shut the key
+// or keep it shut for longer. `jitter` is in [0, 1): how much of the policy's jitter is added to a
 // cooldown of ours. Times that the origin named are kept to exactly.
 HostState observe(const Rules& rules, HostState state, Instant now, const Outcome& outcome,
                   double jitter);

@@ -27,8 +27,8 @@ class Classifier {
   static Result<Classifier> make(const ClassifyRules& rules,
                                  std::shared_ptr<const MarkerSet> builtin);
 
-  // A failure is final and to be observed at once. Anything else may still turn into one by what
-  // scan() finds: observe it when the scan is done.
+  // A failure is to be observed at once. What scan() finds may still show it to be a worse one,
+  // which amends it; anything else may turn into one, so observe that when the scan is done.
   Outcome head(std::uint16_t status, const FieldsView& fields, UtcTime now) const;
 
   // To be fed the decoded body. Finds nothing in what is not text.

@@ -23,6 +23,7 @@ struct Outcome {
   OutcomeKind kind = OutcomeKind::local;
   std::uint16_t status = 0;  // 0: there was no answer
   bool no_credit = false;    // rate-limited by money or a long quota: waiting briefly is no use
+  bool amends = false;       // its head was observed before: this is what its body adds to that
   std::optional<Duration> wait{};  // how long the origin asked for; only with a failure
   std::string said{};              // by the origin; printable, at most HostState::max_said
   Signal signal{};

@@ -1,6 +1,15 @@
 #include "proxy/body_watch.h"
 
+#include <algorithm>
+
+#include "proxy/http/chunks.h"
+
 namespace sluice {
+namespace {
+
+constexpr std::size_t kTrailerLimit = 4096;  // nobody looks at them here
+
+}  // namespace
 
 BodyWatch::BodyWatch(MarkerScan scan, const Head& response) : scan_(std::move(scan)) {
   if (scan_.done()) return;
@@ -19,6 +28,23 @@ std::optional<std::size_t> BodyWatch::feed(std::string_view bytes) {
     return !found && !scan_.done();
   });
   if (!more) scan_ = {};
+  return found;
+}
+
+std::optional<std::size_t> marker_at_hand(MarkerScan scan, const Head& response,
+                                          std::string_view bytes) {
+  BodyWatch watch(std::move(scan), response);
+  switch (response.framing) {
+    case Framing::none: return std::nullopt;
+    case Framing::length:
+      return watch.feed(bytes.substr(0, std::min<std::uint64_t>(response.length, bytes.size())));
+    case Framing::until_close: return watch.feed(bytes);
+    case Framing::chunked: break;
+  }
+  ChunkReader chunks(kTrailerLimit);
+  std::optional<std::size_t> found;
+  while (!found && chunks.next(bytes) == ChunkReader::Event::data)
+    found = watch.feed(chunks.data());
   return found;
 }
 

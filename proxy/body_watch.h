@@ -27,4 +27,8 @@ class BodyWatch {
   std::unique_ptr<BodyDecoder> decoder_;  // null: none is needed
 };
 
+// What the first bytes behind a head, as they came, already show.
+std::optional<std::size_t> marker_at_hand(MarkerScan scan, const Head& response,
+                                          std::string_view bytes);
+
 }  // namespace sluice

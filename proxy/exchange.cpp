@@ -89,7 +89,7 @@ void Exchange::begin(const Head& head, const Address& peer, bool client_allowed)
 void Exchange::wait_for_store(Judgement& judgement) {
   if (!judgement.wait) return;
   durable_ = std::move(judgement.wait);
-  corked_time_ = own_time_;
+  if (own_time_.running()) corked_time_ = own_time_;  // else it waits for a second time
   own_time_ = {};
   client_.cork();
 }

@@ -133,7 +133,8 @@ class Exchange final : public Stream::Handler, public Asker {
   void count_overhead(OwnTime& time);
   void on_origin_gone(bool cleanly);
   bool read_response(std::string_view& in);
-  bool begin_response(const Head& head);
+  bool begin_response(const Head& head, std::string_view body_at_hand);
+  Judgement judge(const Head& head, std::string_view body_at_hand);
   bool splice_response();
   void finish_response(bool surplus);
   void refuse(Refusal refusal);

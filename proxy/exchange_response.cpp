@@ -71,7 +71,7 @@ bool Exchange::read_response(std::string_view& in) {
     switch (reader.next(in)) {
       case Reader::Event::more: return false;
       case Reader::Event::head:
-        if (!begin_response(reader.head())) return false;
+        if (!begin_response(reader.head(), in)) return false;
         if (phase_ == Phase::switched) {
           early_ = in;
           return false;
@@ -91,7 +91,7 @@ bool Exchange::read_response(std::string_view& in) {
   }
 }
 
-bool Exchange::begin_response(const Head& head) {
+bool Exchange::begin_response(const Head& head, std::string_view body_at_hand) {
   ResponsePlan plan;
   std::string& text = worker_.to_client().text();
   if (head.status == 101 && !switches_as_asked(head, upgrade_)) {
@@ -107,7 +107,7 @@ bool Exchange::begin_response(const Head& head) {
     if (plan.upgrade) {
       phase_ = Phase::switched;
       entry_.status = 101;
-      permit_.answered(head, *this, worker_);
+      permit_.answered(head, std::nullopt, *this, worker_);
       permit_.scanned();
     }
     // RFC 9110 §15.2: HTTP/1.0 knows no interim responses.
@@ -118,7 +118,7 @@ bool Exchange::begin_response(const Head& head) {
     return true;
   }
   own_time_.go_on(monotonic_now());
-  auto judgement = permit_.answered(head, *this, worker_);
+  auto judgement = judge(head, body_at_hand);
   if (send_again(judgement)) return false;
   wait_for_store(judgement);
   watch_ = BodyWatch(permit_.scan(head), head);
@@ -140,6 +140,14 @@ bool Exchange::begin_response(const Head& head) {
   entry_.status = head.status;
   if (worker_.access_log() != nullptr) entry_.to_first_byte = monotonic_now() - entry_.start;
   return true;
+}
+
+// A page that came with the head of a refusal has its say first: a block is not to be met with one
+// more request. What comes later amends the judgement.
+Judgement Exchange::judge(const Head& head, std::string_view body_at_hand) {
+  std::optional<std::size_t> marker;
+  if (head.status >= 400) marker = marker_at_hand(permit_.scan(head), head, body_at_hand);
+  return permit_.answered(head, marker, *this, worker_);
 }
 
 // A long body of known length moves inside the kernel. False: nothing more can move now.

@@ -50,9 +50,13 @@ void Permit::sent(bool is_sent) {
 
 bool Permit::counts() const { return body_ && !body_->taken.empty(); }
 
-Judgement Permit::answered(const Head& response, Asker& asker, Mailbox& mailbox) {
-  body_->outcome.emplace(
-      body_->journey.match.classifier->head(response.status, response.fields, utc_now()));
+Judgement Permit::answered(const Head& response, std::optional<std::size_t> marker, Asker& asker,
+                           Mailbox& mailbox) {
+  const Classifier& classifier = *body_->journey.match.classifier;
+  body_->outcome.emplace(classifier.head(response.status, response.fields, utc_now()));
+  if (marker && body_->outcome->kind != OutcomeKind::anti_bot) {
+    body_->outcome = classifier.body(*std::move(body_->outcome), *marker);
+  }
   body_->sent = true;
   if (!body_->taken.empty()) body_->governor.settle(*body_, &response);
   const OutcomeKind kind = body_->outcome->kind;
@@ -61,14 +65,21 @@ Judgement Permit::answered(const Head& response, Asker& asker, Mailbox& mailbox)
 }
 
 MarkerScan Permit::scan(const Head& response) const {
-  if (body_->reported) return {};
+  // There is nothing worse to be found.
+  if (body_->outcome && body_->outcome->kind == OutcomeKind::anti_bot) return {};
   const Field* type = response.find(FieldName::content_type);
   return body_->journey.match.classifier->scan(response.status,
                                                type != nullptr ? type->value : std::string_view());
 }
 
 Judgement Permit::found(std::size_t marker, Asker& asker, Mailbox& mailbox) {
-  body_->outcome = body_->journey.match.classifier->body(*std::move(body_->outcome), marker);
+  const Outcome& head = *body_->outcome;
+  Outcome outcome = body_->journey.match.classifier->body(head, marker);
+  outcome.amends = body_->reported;
+  if (outcome.amends && outcome.kind == head.kind && outcome.no_credit == head.no_credit) {
+    return {.kind = head.kind};
+  }
+  body_->outcome = std::move(outcome);
   return report(*body_->outcome, false, &asker, &mailbox);
 }
 

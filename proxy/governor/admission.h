@@ -122,8 +122,10 @@ class [[nodiscard]] Permit {
   void sent(bool is_sent);
   // It uses up some of what is limited by number or by price.
   bool counts() const;
-  // The final response head. A success is only taken for one when scanned() or done() is told.
-  Judgement answered(const Head& response, Asker& asker, Mailbox& mailbox);
+  // The final response head, and what scan() has found in the part of the body that came with it. A
+  // success is only taken for one when scanned() or done() is told.
+  Judgement answered(const Head& response, std::optional<std::size_t> marker, Asker& asker,
+                     Mailbox& mailbox);
   MarkerScan scan(const Head& response) const;  // of the body that follows
   Judgement found(std::size_t marker, Asker& asker, Mailbox& mailbox);
   void scanned();  // nothing was found, and nothing more is looked at

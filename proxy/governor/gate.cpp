@@ -331,7 +331,7 @@ Gate::Told Gate::tell(const Permit::Body& permit, const Outcome& outcome, bool s
   record_.touch();
   const bool good = outcome.kind == OutcomeKind::success || outcome.kind == OutcomeKind::neutral;
   const PaceMemory learned = pace_.learned;
-  pace_observe(rules, pace_, now, permit.pace, outcome);
+  if (!outcome.amends) pace_observe(rules, pace_, now, permit.pace, outcome);
   bool tighter = false;
   if (good && state_.phase == Phase::closed) {
     learn(rules, state_, now, outcome, jitter);
@@ -355,7 +355,7 @@ Gate::Told Gate::tell(const Permit::Body& permit, const Outcome& outcome, bool s
     record_.wait_for_it(told.wait);
   }
   if (tighter) save_soon(out);
-  if (watch_ != nullptr && who.tries == 0) watch_answer(outcome, now, out);
+  if (watch_ != nullptr && who.tries == 0 && !outcome.amends) watch_answer(outcome, now, out);
   const bool open = phase_at(state_, now) == Phase::open;
   const Instant again = open ? state_.until : now;
   told.retry = !good && safe && rules.mode == Mode::enforce &&
@@ -402,9 +402,11 @@ void Gate::done(const PaceTicket& ticket, Instant now, Effects& out) {
 }
 
 void Gate::note_transition(const HostState& before, Instant now, Effects& out) {
-  if (state_.phase == before.phase && state_.epoch == before.epoch) return;
+  const bool same_trip = state_.epoch == before.epoch;
+  if (state_.phase == before.phase && same_trip && state_.cause == before.cause) return;
   if (waiting() > 0) wake_at(out, now);
   out.changed = state_;
+  out.tripped = state_.phase == Phase::open && !same_trip;
   out.shut = before.phase == Phase::closed && state_.phase == Phase::open;
 }
 

@@ -54,7 +54,8 @@ class Gate : public std::enable_shared_from_this<Gate> {
       bool durable = false;  // no decision: its answer may be shown
     };
     std::optional<HostState> save{};     // to the store, then call saved()
-    std::optional<HostState> changed{};  // a new phase or another trip, for the log and the events
+    std::optional<HostState> changed{};  // a new phase, trip or cause, for the log and the events
+    bool tripped = false;                // `changed`: by another trip
     bool shut = false;                   // `changed`: it let everybody through before
     std::string pace{};                  // what it was learned to be, when that has changed
     std::vector<AnomalyNews> anomalies{};

@@ -245,8 +245,10 @@ Judgement Governor::tell(Permit::Body& permit, const Outcome& outcome, bool safe
   Gate::Effects effects;
   auto told = permit.gate->tell(permit, outcome, safe, random_share(), monotonic_now(), asker,
                                 mailbox, effects);
-  tally_.ended(outcome);
-  if (permit.journey.pass) permit.journey.pass->told(outcome.kind, monotonic_now());
+  if (!outcome.amends) {
+    tally_.ended(outcome);
+    if (permit.journey.pass) permit.journey.pass->told(outcome.kind, monotonic_now());
+  }
   carry_out(permit.gate, std::move(effects));
   // An answer of the origin's is worth more than a refusal of ours.
   if (told.retry && allowances_.stopped(permit.journey)) told.retry = false;
@@ -289,6 +291,7 @@ void Governor::carry_out(const std::shared_ptr<Gate>& gate, Gate::Effects&& effe
   for (const AnomalyNews& news : effects.anomalies)
     board_.report(gate, gate->key(), news, clock_now());
   if (effects.changed) record(*gate, *effects.changed, effects.shut);
+  if (effects.tripped) tally_.tripped();
   if (!effects.pace.empty()) {
     tally_.pace_changed();
     spdlog::info("{}: {}", gate->key(), effects.pace);
@@ -314,7 +317,6 @@ void Governor::record(const Gate& gate, const HostState& state, bool shut) {
   const ClockPair now = clock_now();
   const std::string text = sentence(gate.key(), state, now.mono, now.utc);
   spdlog::info("{}", text);
-  if (state.phase == Phase::open) tally_.tripped();
   append_or(store_,
             {now.utc, EventKind::transition, gate.key(), text,
              shut ? EventMark::begins : EventMark::none},

@@ -112,7 +112,7 @@ Costs request_ns() {
       if (!admission.permit) {
         ++others;
       } else {
-        static_cast<void>(admission.permit.answered(response, nobody, nobody));
+        static_cast<void>(admission.permit.answered(response, std::nullopt, nobody, nobody));
       }
     }
     times[1].push_back(nanoseconds_since(decided) / kBatch);

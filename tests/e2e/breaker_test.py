@@ -101,6 +101,54 @@ class Trips(BreakerCase):
         self.assertGreaterEqual(problem["retry_after_s"], 29)
         self.assertEqual(len(origin.requests), 1)
 
+    BLOCKS = (("429 Too Many Requests", b"<html><div id='px-captcha'></div></html>"),
+              ("503 Service Unavailable", b"<title>Just a moment...</title><script>window._cf_chl_opt={}</script>"),
+              ("429 Too Many Requests", b"Our systems have detected unusual traffic from your computer network."),
+              ("503 Service Unavailable", b"<div class='g-recaptcha'></div>"))
+
+    def assert_blocked(self, origin, proxy, requests=1):
+        problem = self.assert_problem(self.fetch(origin.url(), proxy=proxy), 503, "breaker-open")
+        self.assertGreaterEqual(problem["retry_after_s"], 29, "the ladder of blocks")
+        self.assertIn("anti-bot", problem["detail"])
+        self.assertEqual(len(origin.requests), requests)
+
+    def test_a_block_page_with_a_status_of_rates_or_errors(self):
+        """One request is enough, also where such a status alone would be tried again."""
+        for retries in (0, 2):
+            proxy = self.enforcing(SHORT.replace("max = 0", "max = %d" % retries).replace('"0s"', '"1s"'))
+            for status, page in self.BLOCKS:
+                for fields, body in (((), page), (("Content-Encoding: gzip",), gzip.compress(page))):
+                    with self.subTest(page, status=status, fields=fields, retries=retries):
+                        origin = self.origin(replying(response_bytes(body, status, "Content-Type: text/html",
+                                                                     *fields)))
+                        first = self.fetch(origin.url(), proxy=proxy)
+                        self.assertEqual((first.status, first.body), (int(status[:3]), body))
+                        self.assert_blocked(origin, proxy)
+
+    def test_a_block_page_that_comes_after_the_head_of_its_429(self):
+        proxy = self.enforcing()
+        for named in ((), ("Retry-After: 2",)):
+            with self.subTest(named):
+                head, page = threading.Event(), b"<html><div id='px-captcha'></div></html>"
+                lines = ["HTTP/1.1 429 Too Many Requests", "Content-Type: text/html",
+                         "Content-Length: %d" % len(page), *named, "", ""]
+
+                def script(visit):
+                    while visit.read_request():
+                        visit.send("\r\n".join(lines))
+                        head.wait(10)
+                        visit.send(page)
+
+                origin = self.origin(script)
+                client = self.client(proxy)
+                client.send("GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % origin.url())
+                self.assertEqual(read_head(client).status, 429, "the head does not wait for the body")
+                head.set()
+                self.assertEqual(client.read_exact(len(page)), page)
+                self.assert_blocked(origin, proxy)
+                told = origin.authority + " is cooling down after an anti-bot answer"
+                self.assertTrue(origin.wait(lambda: told in proxy.log()), proxy.log())
+
     def test_a_block_marker_in_what_is_no_text_means_nothing(self):
         proxy = self.enforcing()
         origin = self.origin(replying(response_bytes(b"Sign in to confirm you're not a bot", "200 OK",

@@ -77,6 +77,7 @@ class World {
     if (below(8) == 0) return;  // the owner died: nobody will ever answer
     if (below(3) == 0) outcome.wait = 1s * static_cast<int>(below(60));
     outcome.no_credit = outcome.kind == OutcomeKind::rate_limited && below(10) == 0;
+    outcome.amends = outcome.kind == OutcomeKind::anti_bot && below(2) == 0;
     const HostState before = state_;
     const double jitter = below(1000) / 1000.0;
     state_ = observe(rules_, before, now_, outcome, jitter);

@@ -53,6 +53,16 @@ class Script {
     const auto head = classifier_.head(status, std::vector<FieldView>{}, utc());
     return outcome(marker ? classifier_.body(head, *marker) : head, 0);
   }
+  // What follows a head that was observed already.
+  Script& body(std::uint16_t status, std::string_view text) {
+    auto scan = classifier_.scan(status, "text/html");
+    const auto marker = scan.feed(text);
+    REQUIRE(marker);
+    auto found =
+        classifier_.body(classifier_.head(status, std::vector<FieldView>{}, utc()), *marker);
+    found.amends = true;
+    return outcome(found, 0);
+  }
   Script& fails(OutcomeKind kind) { return outcome({.kind = kind}, 0); }
   // The process dies: the state is all that is left, and nobody will answer for what was sent.
   Script& restart() {
@@ -208,7 +218,19 @@ TEST_CASE("script: an anti-bot page in a 200 shuts it for hours") {
 TEST_CASE("script: an error at the head whose body is a block is a block") {
   Script(Rules{})
       .request().response(429, "Retry-After: 5").expect_open_until(5s)
-      .page(429, "<div id=px-captcha>").expect_open_until(1h);
+      .body(429, "<div id=px-captcha>").expect_open_until(1h);
+  Script(Rules{})
+      .request().response(503).expect_closed()
+      .body(503, "<title>Just a moment...</title>").expect_open_until(1h)
+      .at(1min).request().expect(reject, "an anti-bot answer with status 503");
+}
+
+TEST_CASE("script: blocks in the bodies of a burst of 429s climb once") {
+  Script script{Rules{}};
+  script.requests(20);
+  for (std::size_t i = 1; i <= 20; ++i) script.response(429, "", i);
+  for (int i = 0; i < 20; ++i) script.body(429, "<div id=px-captcha>");
+  script.expect_open_until(1h);
 }
 
 TEST_CASE("script: a cooldown that ended while nobody ran lets one probe through") {

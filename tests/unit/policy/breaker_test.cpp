@@ -161,6 +161,72 @@ TEST_CASE("breaker: what each outcome does in each phase") {
   }
 }
 
+TEST_CASE("breaker: what a body adds to a failure that was observed at its head") {
+  struct Row {
+    const char* name;
+    HostState before;
+    Outcome head;
+    Phase phase;
+    Cause cause;
+    Duration left;  // of the cooldown; only when open
+    std::uint32_t level, antibot_level;
+    std::uint64_t trips;  // of both
+  };
+  const HostState one_bad = closed_at_epoch(0, 1), four_bad = closed_at_epoch(0, 4);
+  HostState open_for_long = open_state();
+  open_for_long.until = t0 + 5h;
+  const HostState half = half_open_state();
+  const Ticket now_closed{0, 0}, probe{1, 1};
+  const Instant now = t0 + 1min;
+  const Row rows[] = {
+      {"closed: 429 -> the first trip", one_bad, outcome(Kind::rate_limited, 429, now_closed),
+       Phase::open, Cause::anti_bot, 1h, 0, 1, 1},
+      {"closed: 503 -> the first trip", one_bad, outcome(Kind::server_error, 503, now_closed),
+       Phase::open, Cause::anti_bot, 1h, 0, 1, 1},
+      {"closed: 429 with a time -> its trip, for longer", one_bad,
+       outcome(Kind::rate_limited, 429, now_closed, 30s), Phase::open, Cause::anti_bot, 1h, 1, 1,
+       1},
+      {"closed: the fifth failure -> its trip, for longer", four_bad,
+       outcome(Kind::rate_limited, 429, now_closed), Phase::open, Cause::anti_bot, 1h, 1, 1, 1},
+      {"open: late 429 -> the trip that stands, for longer", open_state(),
+       outcome(Kind::rate_limited, 429, now_closed), Phase::open, Cause::anti_bot, 1h, 1, 1, 1},
+      {"open for longer than a block -> not for less", open_for_long,
+       outcome(Kind::rate_limited, 429, now_closed), Phase::open, Cause::consecutive, 5h - 1min, 1,
+       0, 1},
+      {"half-open: probe 429 -> open for long", half, outcome(Kind::rate_limited, 429, probe),
+       Phase::open, Cause::anti_bot, 1h, 2, 1, 2},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.name);
+    const HostState at_head = observe(rules, row.before, now, row.head, no_jitter);
+    Outcome body = row.head;
+    body.kind = Kind::anti_bot;
+    body.amends = true;
+    const HostState after = observe(rules, at_head, now, body, no_jitter);
+    CHECK(after.phase == row.phase);
+    CHECK(after.cause == row.cause);
+    CHECK(after.until - now == row.left);
+    CHECK(after.level == row.level);
+    CHECK(after.antibot_level == row.antibot_level);
+    CHECK(after.counts.trips == row.trips);
+    CHECK(after.window.empty());
+    Counts counted = after.counts;
+    counted.trips = at_head.counts.trips;
+    CHECK(counted == at_head.counts);  // one answer is one answer
+    CHECK(observe(rules, after, now, body, no_jitter).until == after.until);
+  }
+}
+
+TEST_CASE("breaker: a body that adds nothing changes nothing") {
+  const HostState before = closed_at_epoch(0, 2);
+  Outcome body = outcome(Kind::rate_limited, 429);
+  body.amends = true;
+  const HostState after = observe(rules, before, t0, body, no_jitter);
+  CHECK(after.phase == Phase::closed);
+  CHECK(after.consecutive == before.consecutive);
+  CHECK(after.window.empty());
+}
+
 TEST_CASE("breaker: every outcome is counted once, whatever it does") {
   HostState state;
   const Kind kinds[] = {Kind::success,      Kind::neutral, Kind::rate_limited, Kind::anti_bot,

@@ -101,6 +101,40 @@ TEST_CASE("body watch: a block in every coding, whole, in pieces and byte by byt
   }
 }
 
+TEST_CASE("body watch: what came with the head, in every framing") {
+  const MarkerScan scan(builtin_body_markers(), 429, kScan);
+  const std::string page(kBlock);
+  const std::string chunked = "10;a=b\r\n" + page.substr(0, 16) + "\r\n" + "21\r\n" +
+                              page.substr(16) + "\r\n0\r\n\r\nHTTP/1.1";
+  REQUIRE(page.size() == 0x10 + 0x21);
+  struct Row {
+    const char* name;
+    Framing framing;
+    std::uint64_t length;
+    std::string bytes;
+    bool found;
+  };
+  const Row rows[] = {
+      {"none", Framing::none, 0, page, false},
+      {"length", Framing::length, page.size(), page + "HTTP/1.1", true},
+      {"length, of which a part is here", Framing::length, 1'000'000, page, true},
+      {"behind the length", Framing::length, 10, page, false},
+      {"until close", Framing::until_close, 0, page, true},
+      {"chunked", Framing::chunked, 0, chunked, true},
+      {"chunked, cut", Framing::chunked, 0, chunked.substr(0, 40), false},
+      {"chunked, malformed", Framing::chunked, 0, "zz\r\n" + page, false},
+      {"nothing yet", Framing::chunked, 0, "", false},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.name);
+    Head head;
+    head.status = 429;
+    head.framing = row.framing;
+    head.length = row.length;
+    CHECK(marker_at_hand(scan, head, row.bytes).has_value() == row.found);
+  }
+}
+
 TEST_CASE("body watch: beyond `scan` nothing is found, in any coding") {
   const std::string page = std::string(kScan, 'x') + std::string(kBlock);
   for (const Coded& coded : in_every_coding(page)) {

@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <deque>
+#include <utility>
 
 #include "store/hosts.h"
 #include "store/memory.h"
@@ -67,17 +68,16 @@ class Process {
     REQUIRE_FALSE(sent_.empty());
     const Sent sent = std::move(sent_.front());
     sent_.pop_front();
-    outcome.ticket = sent.pass.ticket;
-    outcome.sent = sent.pass.pace.sent;
-    // A permit's body wants a governor, which a gate never touches.
-    alignas(Governor*) char nobody = 0;
-    const Permit::Body body{reinterpret_cast<Governor&>(nobody), gate_, sent.journey,
-                            sent.pass.ticket, sent.pass.pace};
-    Gate::Effects effects;
-    auto told = gate_->tell(body, outcome, true, 0.0, at(since).mono, &client_, &inbox_, effects);
-    gate_->done(sent.pass.pace, at(since).mono, effects);
-    carry_out(std::move(effects), since);
-    return told;
+    return tell(since, sent, std::move(outcome));
+  }
+  // The same request twice: a head, and what its body adds.
+  std::pair<Gate::Told, Gate::Told> answer(Duration since, Outcome head, Outcome body) {
+    REQUIRE_FALSE(sent_.empty());
+    const Sent sent = std::move(sent_.front());
+    sent_.pop_front();
+    auto told = tell(since, sent, std::move(head));
+    body.amends = true;
+    return {std::move(told), tell(since, sent, std::move(body))};
   }
 
   // The flush of every few seconds, without looking at the store first.
@@ -106,6 +106,19 @@ class Process {
   std::vector<Gate::Effects::Word> words;  // in the order they were given
 
  private:
+  Gate::Told tell(Duration since, const Sent& sent, Outcome outcome) {
+    outcome.ticket = sent.pass.ticket;
+    outcome.sent = sent.pass.pace.sent;
+    // A permit's body wants a governor, which a gate never touches.
+    alignas(Governor*) char nobody = 0;
+    const Permit::Body body{reinterpret_cast<Governor&>(nobody), gate_, sent.journey,
+                            sent.pass.ticket, sent.pass.pace};
+    Gate::Effects effects;
+    auto told = gate_->tell(body, outcome, true, 0.0, at(since).mono, &client_, &inbox_, effects);
+    gate_->done(sent.pass.pace, at(since).mono, effects);
+    carry_out(std::move(effects), since);
+    return told;
+  }
   void refresh(Duration since, Gate::Effects& effects) {
     // Always: what one process writes is not news to a store in memory, and here there are two.
     auto loaded = load_host(store_, kKey, at(since), kLongest);
@@ -179,6 +192,13 @@ Outcome refusal(std::optional<Duration> wait = std::nullopt) {
   out.kind = OutcomeKind::rate_limited;
   out.status = 429;
   out.wait = wait;
+  return out;
+}
+
+Outcome block() {
+  Outcome out;
+  out.kind = OutcomeKind::anti_bot;
+  out.status = 429;
   return out;
 }
 
@@ -261,6 +281,23 @@ TEST_CASE("gate: a trip that met somebody else's write is written again before i
   REQUIRE(one.words.size() == 1);
   CHECK(one.words[0].durable);
   CHECK(other.ask(2s).pass.until == at(1s).mono + 10min);
+}
+
+TEST_CASE("gate: what a body adds to its head is shown when it is durable, and counted once") {
+  MemoryStore store;
+  Process process(store, impatient());
+  REQUIRE(process.goes(0s));
+  process.hold_writes();
+  const auto [head, body] = process.answer(0s, refusal(), block());
+  CHECK_FALSE(head.wait);  // nothing was shut by it
+  CHECK(body.wait);
+  CHECK_FALSE(body.retry);
+  CHECK(process.words.empty());
+  process.let_writes_go(0s);
+  REQUIRE(process.words.size() == 1);
+  CHECK(process.words[0].durable);
+  CHECK(stored(store, 0s).cause == Cause::anti_bot);
+  CHECK(stored(store, 0s).counts == Counts{.rate_limited = 1, .trips = 1});
 }
 
 TEST_CASE("gate: one probe for two processes, also when both ask at once") {
