@@ -15,14 +15,15 @@ namespace {
 // RFC 9110 §8.4.1: both are zlib's, and "deflate" comes with its header or, in the wild, without.
 class ZlibDecoder final : public BodyDecoder {
  public:
-  explicit ZlibDecoder(bool gzip) : gzip_(gzip) {
+  ZlibDecoder(bool gzip, std::size_t limit) : BodyDecoder(limit), gzip_(gzip) {
     ready_ = start(gzip ? MAX_WBITS + 16 : MAX_WBITS);
   }
   ~ZlibDecoder() override { inflateEnd(&stream_); }
   ZlibDecoder(const ZlibDecoder&) = delete;
   ZlibDecoder& operator=(const ZlibDecoder&) = delete;
 
-  bool feed(std::string_view bytes, const Sink& sink) override {
+ private:
+  bool decode(std::string_view bytes, const Sink& sink) override {
     if (!ready_ || bytes.empty()) return ready_;
     if (!gzip_ && stream_.total_in == 0 &&
         (static_cast<std::uint8_t>(bytes[0]) & 0x0f) != Z_DEFLATED) {
@@ -52,7 +53,6 @@ class ZlibDecoder final : public BodyDecoder {
     return true;
   }
 
- private:
   bool start(int window) {
     stream_ = {};
     return inflateInit2(&stream_, window) == Z_OK;
@@ -65,12 +65,14 @@ class ZlibDecoder final : public BodyDecoder {
 
 class BrotliDecoder final : public BodyDecoder {
  public:
-  BrotliDecoder() : state_(BrotliDecoderCreateInstance(nullptr, nullptr, nullptr)) {}
+  explicit BrotliDecoder(std::size_t limit)
+      : BodyDecoder(limit), state_(BrotliDecoderCreateInstance(nullptr, nullptr, nullptr)) {}
   ~BrotliDecoder() override { BrotliDecoderDestroyInstance(state_); }
   BrotliDecoder(const BrotliDecoder&) = delete;
   BrotliDecoder& operator=(const BrotliDecoder&) = delete;
 
-  bool feed(std::string_view bytes, const Sink& sink) override {
+ private:
+  bool decode(std::string_view bytes, const Sink& sink) override {
     auto in = reinterpret_cast<const std::uint8_t*>(bytes.data());
     std::size_t left = bytes.size();
     std::array<char, kPiece> out;
@@ -84,13 +86,12 @@ class BrotliDecoder final : public BodyDecoder {
     }
   }
 
- private:
   BrotliDecoderState* state_;
 };
 
 class ZstdDecoder final : public BodyDecoder {
  public:
-  ZstdDecoder() : stream_(ZSTD_createDStream()) {
+  explicit ZstdDecoder(std::size_t limit) : BodyDecoder(limit), stream_(ZSTD_createDStream()) {
     // RFC 9659: no window above 8 MiB in HTTP.
     ZSTD_DCtx_setParameter(stream_, ZSTD_d_windowLogMax, 23);
   }
@@ -98,7 +99,8 @@ class ZstdDecoder final : public BodyDecoder {
   ZstdDecoder(const ZstdDecoder&) = delete;
   ZstdDecoder& operator=(const ZstdDecoder&) = delete;
 
-  bool feed(std::string_view bytes, const Sink& sink) override {
+ private:
+  bool decode(std::string_view bytes, const Sink& sink) override {
     ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
     std::array<char, kPiece> piece;
     for (bool full = true; full || in.pos < in.size;) {
@@ -110,43 +112,50 @@ class ZstdDecoder final : public BodyDecoder {
     return true;
   }
 
- private:
   ZSTD_DStream* stream_;
 };
 
 // RFC 9110 §8.4: the codings are listed in the order they were applied; the last comes off first.
 class ChainDecoder final : public BodyDecoder {
  public:
-  ChainDecoder(std::unique_ptr<BodyDecoder> outer, std::unique_ptr<BodyDecoder> inner)
-      : outer_(std::move(outer)), inner_(std::move(inner)) {}
+  ChainDecoder(std::unique_ptr<BodyDecoder> outer, std::unique_ptr<BodyDecoder> inner,
+               std::size_t limit)
+      : BodyDecoder(limit), outer_(std::move(outer)), inner_(std::move(inner)) {}
 
-  bool feed(std::string_view bytes, const Sink& sink) override {
+ private:
+  bool decode(std::string_view bytes, const Sink& sink) override {
     return outer_->feed(bytes, [&](std::string_view piece) { return inner_->feed(piece, sink); });
   }
 
- private:
   std::unique_ptr<BodyDecoder> outer_, inner_;
 };
 
-std::unique_ptr<BodyDecoder> one_decoder(std::string_view coding) {
+std::unique_ptr<BodyDecoder> one_decoder(std::string_view coding, std::size_t limit) {
   if (equals_ignoring_case(coding, "gzip") || equals_ignoring_case(coding, "x-gzip")) {
-    return std::make_unique<ZlibDecoder>(true);
+    return std::make_unique<ZlibDecoder>(true, limit);
   }
-  if (equals_ignoring_case(coding, "deflate")) return std::make_unique<ZlibDecoder>(false);
-  if (equals_ignoring_case(coding, "br")) return std::make_unique<BrotliDecoder>();
-  if (equals_ignoring_case(coding, "zstd")) return std::make_unique<ZstdDecoder>();
+  if (equals_ignoring_case(coding, "deflate")) return std::make_unique<ZlibDecoder>(false, limit);
+  if (equals_ignoring_case(coding, "br")) return std::make_unique<BrotliDecoder>(limit);
+  if (equals_ignoring_case(coding, "zstd")) return std::make_unique<ZstdDecoder>(limit);
   return nullptr;
 }
 
 }  // namespace
 
-std::unique_ptr<BodyDecoder> make_decoder(std::string_view content_encoding) {
+bool BodyDecoder::feed(std::string_view bytes, const Sink& sink) {
+  const bool too_many = bytes.size() > left_;
+  if (too_many) bytes = bytes.substr(0, left_);
+  left_ -= bytes.size();
+  return decode(bytes, sink) && !too_many;
+}
+
+std::unique_ptr<BodyDecoder> make_decoder(std::string_view content_encoding, std::size_t limit) {
   const auto comma = content_encoding.find(',');
-  auto first = one_decoder(trim(content_encoding.substr(0, comma)));
+  auto first = one_decoder(trim(content_encoding.substr(0, comma)), limit);
   if (comma == std::string_view::npos || !first) return first;
-  auto second = one_decoder(trim(content_encoding.substr(comma + 1)));
+  auto second = one_decoder(trim(content_encoding.substr(comma + 1)), limit);
   if (!second) return nullptr;
-  return std::make_unique<ChainDecoder>(std::move(second), std::move(first));
+  return std::make_unique<ChainDecoder>(std::move(second), std::move(first), limit);
 }
 
 }  // namespace sluice

@@ -7,6 +7,9 @@
 namespace sluice {
 namespace {
 
+// What a coding takes for each byte that is to be searched, and at least: small pieces that were
+// flushed one by one take more than they hold, but not that much.
+constexpr std::size_t kCodedTimes = 16, kLeastCoded = 64 * 1024;
 constexpr std::size_t kTrailerLimit = 4096;  // nobody looks at them here
 
 }  // namespace
@@ -15,7 +18,7 @@ BodyWatch::BodyWatch(MarkerScan scan, const Head& response) : scan_(std::move(sc
   if (scan_.done()) return;
   const Field* coding = response.find(FieldName::content_encoding);
   if (coding == nullptr || equals_ignoring_case(trim(coding->value), "identity")) return;
-  decoder_ = make_decoder(coding->value);
+  decoder_ = make_decoder(coding->value, std::max(scan_.left() * kCodedTimes, kLeastCoded));
   if (!decoder_) scan_ = {};
 }
 

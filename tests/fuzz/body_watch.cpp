@@ -37,7 +37,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool exact = coding.find("zstd") == std::string_view::npos;
   if (exact && at_once != in_pieces) std::abort();
 
-  const auto decoder = make_decoder(coding);
+  const auto decoder = make_decoder(coding, SIZE_MAX);
   if (!decoder) return 0;
   std::size_t seen = 0;
   decoder->feed(body, [&](std::string_view part) {

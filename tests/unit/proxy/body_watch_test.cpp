@@ -6,6 +6,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,31 @@ std::string zstd(std::string_view text) {
 }
 
 std::string gzip(std::string_view text) { return deflated(text, MAX_WBITS + 16); }
+
+// Each byte by itself, as a careful server flushes what it has.
+std::string gzip_byte_by_byte(std::string_view text) {
+  z_stream stream{};
+  REQUIRE(deflateInit2(&stream, 9, Z_DEFLATED, MAX_WBITS + 16, 9, Z_DEFAULT_STRATEGY) == Z_OK);
+  std::string out(text.size() * 16 + 64, '\0');
+  stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+  stream.next_out = reinterpret_cast<Bytef*>(out.data());
+  stream.avail_out = static_cast<uInt>(out.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    stream.avail_in = 1;
+    REQUIRE(deflate(&stream, Z_SYNC_FLUSH) == Z_OK);
+  }
+  REQUIRE(deflate(&stream, Z_FINISH) == Z_STREAM_END);
+  out.resize(stream.total_out);
+  deflateEnd(&stream);
+  return out;
+}
+
+std::string repeated(std::string_view text, std::size_t times) {
+  std::string out;
+  out.reserve(text.size() * times);
+  for (std::size_t i = 0; i < times; ++i) out += text;
+  return out;
+}
 
 struct Coded {
   std::string coding, body;
@@ -167,7 +193,7 @@ TEST_CASE("body watch: a bomb is given up once enough of it was seen") {
   for (const Coded& coded : {Coded{"gzip", gzip(zeros)}, Coded{"br", brotli(zeros)},
                              Coded{"zstd", zstd(zeros)}, Coded{"gzip, gzip", gzip(gzip(zeros))}}) {
     CAPTURE(coded.coding);
-    const auto decoder = make_decoder(coded.coding);
+    const auto decoder = make_decoder(coded.coding, SIZE_MAX);
     REQUIRE(decoder);
     std::size_t seen = 0, largest = 0;
     const bool more = decoder->feed(coded.body, [&](std::string_view piece) {
@@ -179,4 +205,22 @@ TEST_CASE("body watch: a bomb is given up once enough of it was seen") {
     CHECK(seen < kScan + BodyDecoder::kPiece + 1);
     CHECK(largest <= BodyDecoder::kPiece);
   }
+}
+
+TEST_CASE("body watch: what unpacks to nothing is given up, too") {
+  const std::string nothing = repeated(gzip(""), 200'000);  // 4 MB
+  for (const Coded& coded :
+       {Coded{"gzip", nothing}, Coded{"gzip, gzip", gzip(nothing)},
+        Coded{"gzip, br", brotli(nothing)}, Coded{"gzip, zstd", zstd(nothing)}}) {
+    CAPTURE(coded.coding);
+    BodyWatch looking = watch(coded.coding);
+    CHECK_FALSE(looking.feed(coded.body).has_value());
+    CHECK(looking.done());
+  }
+}
+
+TEST_CASE("body watch: a page that was flushed byte by byte is looked at whole") {
+  const std::string page = std::string(kScan - kBlock.size(), 'x') + std::string(kBlock);
+  CHECK(finds({"gzip", gzip_byte_by_byte(page)}, 4096));
+  CHECK(finds({"gzip, br", brotli(gzip_byte_by_byte(page))}, 4096));
 }
