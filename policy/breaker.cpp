@@ -293,6 +293,7 @@ HostState operator_close(HostState state, Instant now) {
   enter_closed(state, now);
   ++state.epoch;  // what was sent before is late, and what was decided before is older than this
   state.until = Instant{};
+  state.pace.hold = Instant{};
   state.level = state.antibot_level = 0;
   return state;
 }

@@ -79,6 +79,7 @@ PaceMemory pace_of(const PaceMemory& base, const PaceMemory& ours, const PaceMem
   out.delay = std::max(ours.delay, theirs.delay);
   out.delay_floor = std::max(ours.delay_floor, theirs.delay_floor);
   out.refusals = std::max(ours.refusals, theirs.refusals);
+  out.hold = changed(base.hold, ours.hold, theirs.hold);
   return out;
 }
 

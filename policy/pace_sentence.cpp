@@ -27,6 +27,8 @@ std::string limit_words(const PaceMemory& learned) {
   switch (learned.model) {
     case PaceModel::none: return learned.cap == 0 ? "no limit met" : "";
     case PaceModel::told:
+      if (learned.rate == 0) return "as its headers tell";
+      [[fallthrough]];
     case PaceModel::bucket: {
       const bool slow = learned.rate < 1;
       return "about " + number(slow ? learned.rate * 60 : learned.rate) +

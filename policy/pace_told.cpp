@@ -162,6 +162,31 @@ void read_window(PaceState& state, Instant now, const PaceTicket& ticket, const 
   learned.learned_at = now;
 }
 
+// When the next request may go, now that the headers say that nothing is left.
+Instant next_after_none_left(const PaceState& state, Instant now) {
+  switch (state.learned.model) {
+    case PaceModel::told: return told_opens(state, now);
+    case PaceModel::window: return window_opens(state);
+    default: return state.flight.told_reset;
+  }
+}
+
+// What is waited for because of the headers outlives the process. Each change of it is written
+// before the client has its answer, so it is not made for a wait as short as that of a busy bucket,
+// nor for every answer of those that name the same end.
+void hold_until_refilled(PaceState& state, Instant now, bool none_left) {
+  constexpr Duration worth_keeping = 2s;
+  PaceMemory& learned = state.learned;
+  if (state.flight.incident.open) return;  // it knows better
+  const Instant next = none_left ? next_after_none_left(state, now) : now;
+  if (next == Instant::max() || next <= now + worth_keeping) {
+    learned.hold = {};
+  } else if (next > learned.hold + worth_keeping || next < learned.hold - worth_keeping) {
+    learned.hold = next;
+    learned.learned_at = now;
+  }
+}
+
 }  // namespace
 
 void read_quota(PaceState& state, Instant now, const PaceTicket& ticket, const Outcome& outcome) {
@@ -200,6 +225,7 @@ void read_quota(PaceState& state, Instant now, const PaceTicket& ticket, const O
   } else {
     read_window(state, now, ticket, *quota);
   }
+  hold_until_refilled(state, now, quota->exhausted());
 }
 
 Instant told_opens(const PaceState& state, Instant now) {

@@ -283,6 +283,14 @@ void pace_observe(const Rules& rules, PaceState& state, Instant now, const PaceT
   }
 }
 
+bool pace_exhausted(const Rules& rules, PaceState& state, Instant now, const PaceTicket& ticket,
+                    const Outcome& outcome) {
+  // What a probe teaches, the end of an incident among it, is taken as one.
+  if (!learns(rules) || state.flight.incident.open) return false;
+  read_quota(state, now, ticket, outcome);
+  return state.learned.hold > now;
+}
+
 void pace_done(PaceState& state, const PaceTicket& ticket) {
   if (state.flight.in_flight > 0) --state.flight.in_flight;
   PaceIncident& incident = state.flight.incident;
@@ -300,8 +308,13 @@ void pace_reopened(const Rules& rules, PaceState& state) {
 }
 
 void pace_cleared(PaceState& state) {
-  state.flight.incident = {};
-  state.flight.spaced_from = Instant{};
+  PaceFlight& flight = state.flight;
+  flight.incident = {};
+  flight.spaced_from = Instant{};
+  flight.told = false;
+  flight.others = 0;
+  flight.log.clear();
+  flight.tokens = std::max(1.0, flight.tokens);
   state.learned.hold = Instant{};
 }
 
@@ -312,6 +325,8 @@ bool makes_sense(const PaceMemory& learned) {
   switch (learned.model) {
     case PaceModel::none: return true;
     case PaceModel::told:
+      if (learned.rate == 0) return true;  // its headers tell what is left, but no rate
+      [[fallthrough]];
     case PaceModel::bucket:
       return std::isfinite(learned.rate) && learned.rate >= least_rate_kept &&
              std::isfinite(learned.burst) && learned.burst >= 0;
@@ -417,7 +432,7 @@ bool pace_tightens(const PaceMemory& before, const PaceMemory& after) {
   return after.refusals != before.refusals || after.delay > before.delay ||
          after.delay_floor > before.delay_floor || kind || capped(after) < capped(before) ||
          after.count < before.count || after.length > before.length ||
-         after.rate < 0.95 * before.rate;
+         after.rate < 0.95 * before.rate || after.hold > before.hold;
 }
 
 bool pace_changed(const PaceMemory& before, const PaceMemory& after) {

@@ -116,6 +116,11 @@ PaceTicket pace_take(const Rules& rules, PaceState& state, Instant now, double j
 void pace_observe(const Rules& rules, PaceState& state, Instant now, const PaceTicket& ticket,
                   const Outcome& outcome);
 
+// An admitted answer's head says that nothing is left: that counts before its body was looked at
+// and pace_observe is told. True: nothing goes for some time, which is in `learned`.
+bool pace_exhausted(const Rules& rules, PaceState& state, Instant now, const PaceTicket& ticket,
+                    const Outcome& outcome);
+
 // The exchange is over, answered or not, or the client left: its place is free.
 void pace_done(PaceState& state, const PaceTicket& ticket);
 

@@ -60,8 +60,12 @@ Judgement Permit::answered(const Head& response, std::optional<std::size_t> mark
   body_->sent = true;
   if (!body_->taken.empty()) body_->governor.settle(*body_, &response);
   const OutcomeKind kind = body_->outcome->kind;
-  if (kind == OutcomeKind::success || kind == OutcomeKind::neutral) return {.kind = kind};
-  return report(*body_->outcome, replayable(), &asker, &mailbox);
+  if (kind != OutcomeKind::success && kind != OutcomeKind::neutral) {
+    return report(*body_->outcome, replayable(), &asker, &mailbox);
+  }
+  if (!body_->outcome->signal.exhausted()) return {.kind = kind};
+  return {.kind = kind,
+          .wait = body_->governor.tell_exhausted(*body_, *body_->outcome, asker, mailbox)};
 }
 
 MarkerScan Permit::scan(const Head& response) const {

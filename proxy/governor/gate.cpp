@@ -51,14 +51,22 @@ void Gate::adopt(const HostState& stored, const Rules& rules, Instant now, Effec
   const HostState before = state_;
   state_ = record_.merge(std::move(state_), stored);
   pace_adopted(rules, pace_, state_.pace, now);
-  if (before.phase != Phase::closed && state_.phase == Phase::closed) {
-    const bool by_operator = state_.until == Instant{};
-    by_operator ? pace_cleared(pace_) : pace_reopened(rules, pace_);
+  if (closed_by_operator(before)) {
+    pace_cleared(pace_);
+    state_.pace = pace_.learned;
+    unusual_.pardon(now, out.anomalies);
+  } else if (before.phase != Phase::closed && state_.phase == Phase::closed) {
+    pace_reopened(rules, pace_);
   }
   const bool moved = state_.epoch != before.epoch || state_.phase != before.phase ||
                      state_.until != before.until || state_.leases != before.leases;
   if (moved && waiting() > 0) wake_at(out, now);
-  note_close(before, now, out);
+}
+
+// A probe leaves the end of the cooldown where it was.
+bool Gate::closed_by_operator(const HostState& before) const {
+  return state_.phase == Phase::closed && state_.until == Instant{} &&
+         state_.closed_at != before.closed_at;
 }
 
 // What the breaker, the pacer and the allowances say now. Asking takes what it is given: a lease, a
@@ -350,10 +358,7 @@ Gate::Told Gate::tell(const Permit::Body& permit, const Outcome& outcome, bool s
   if (tighter) record_.tighten();
   Told told;
   // Also a refusal that changed nothing waits: it tells of the same cooldown.
-  if (asker != nullptr && !good && !record_.is_durable()) {
-    told.wait = std::make_shared<Visitor>(Visitor{*mailbox, asker, shared_from_this()});
-    record_.wait_for_it(told.wait);
-  }
+  if (asker != nullptr && !good && !record_.is_durable()) told.wait = keep_back(*asker, *mailbox);
   if (tighter) save_soon(out);
   if (watch_ != nullptr && who.tries == 0 && !outcome.amends) watch_answer(outcome, now, out);
   const bool open = phase_at(state_, now) == Phase::open;
@@ -364,6 +369,29 @@ Gate::Told Gate::tell(const Permit::Body& permit, const Outcome& outcome, bool s
                again <= who.arrived + rules.hold.max_wait && take_retry();
   if (waiting() > 0) wake_at(out, now);
   return told;
+}
+
+std::shared_ptr<Visitor> Gate::tell_exhausted(const Permit::Body& permit, const Outcome& outcome,
+                                              Instant now, Asker& asker, Mailbox& mailbox,
+                                              Effects& out) {
+  const std::lock_guard guard(mutex_);
+  const Rules& rules = *permit.journey.match.rules;
+  const PaceMemory learned = pace_.learned;
+  const bool waits = pace_exhausted(rules, pace_, now, permit.pace, outcome);
+  note_pace(rules, learned, outcome, out);
+  const bool tighter = pace_tightens(learned, pace_.learned);
+  record_.touch();
+  if (tighter) record_.tighten();
+  auto kept = waits && !record_.is_durable() ? keep_back(asker, mailbox) : nullptr;
+  if (tighter) save_soon(out);
+  return kept;
+}
+
+// Its answer is shown when what it taught is written.
+std::shared_ptr<Visitor> Gate::keep_back(Asker& asker, Mailbox& mailbox) {
+  auto visitor = std::make_shared<Visitor>(Visitor{mailbox, &asker, shared_from_this()});
+  record_.wait_for_it(visitor);
+  return visitor;
 }
 
 // What the pacer learned goes where it is kept.

@@ -114,6 +114,10 @@ class Gate : public std::enable_shared_from_this<Gate> {
   // How a request went. `safe`: it may be sent again as far as it is concerned.
   Told tell(const Permit::Body& permit, const Outcome& outcome, bool safe, double jitter,
             Instant now, Asker* asker, Mailbox* mailbox, Effects& out);
+  // A good answer's head says that nothing is left. Not null: will be told when that is durable.
+  std::shared_ptr<Visitor> tell_exhausted(const Permit::Body& permit, const Outcome& outcome,
+                                          Instant now, Asker& asker, Mailbox& mailbox,
+                                          Effects& out);
   // A forwarded request is over: its place is free.
   void done(const PaceTicket& ticket, Instant now, Effects& out);
   // What goes on that is unusual: to be called about once a second while the board names this gate.
@@ -148,12 +152,13 @@ class Gate : public std::enable_shared_from_this<Gate> {
   void watch_ask(const AskedUrl& url, Asked::Kind kind, Instant now, Effects& out);
   void watch_answer(const Outcome& outcome, Instant now, Effects& out);
   void act_on_anomalies(Instant now, Effects& out);
-  void note_close(const HostState& before, Instant now, Effects& out);
+  bool closed_by_operator(const HostState& before) const;
   void shut(const OngoingAnomaly& anomaly, Instant now, Effects& out);
   std::string pace_text(Instant now) const;
   void adopt(const HostState& stored, const Rules& rules, Instant now, Effects& out);
   Foreseen foresee(const Journey& who, const Decision& decision, Instant now) const;
   void note_watched(const Pass& passed, Instant now, Effects& out);
+  std::shared_ptr<Visitor> keep_back(Asker& asker, Mailbox& mailbox);
   void note_pace(const Rules& rules, const PaceMemory& before, const Outcome& why, Effects& out);
   void wake_at(Effects& out, Instant when);
   void count_forward(const Journey& who, Effects& out);

@@ -64,13 +64,6 @@ void Gate::act_on_anomalies(Instant now, Effects& out) {
   }
 }
 
-// An operator has closed it: a probe leaves the end of the cooldown where it was.
-void Gate::note_close(const HostState& before, Instant now, Effects& out) {
-  if (state_.phase != Phase::closed || state_.until != Instant{}) return;
-  if (state_.closed_at == before.closed_at) return;
-  unusual_.pardon(now, out.anomalies);
-}
-
 void Gate::shut(const OngoingAnomaly& anomaly, Instant now, Effects& out) {
   const AnomalyRules& rules = watch_->rules();
   const HostState before = state_;

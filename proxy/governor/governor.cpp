@@ -255,6 +255,15 @@ Judgement Governor::tell(Permit::Body& permit, const Outcome& outcome, bool safe
   return {outcome.kind, told.retry, Hold(told.wait)};
 }
 
+Hold Governor::tell_exhausted(const Permit::Body& permit, const Outcome& outcome, Asker& asker,
+                              Mailbox& mailbox) {
+  Gate::Effects effects;
+  auto kept =
+      permit.gate->tell_exhausted(permit, outcome, monotonic_now(), asker, mailbox, effects);
+  carry_out(permit.gate, std::move(effects));
+  return Hold(std::move(kept));
+}
+
 void Governor::done(Permit::Body& permit) {
   Gate::Effects effects;
   permit.gate->done(permit.pace, monotonic_now(), effects);

@@ -60,6 +60,8 @@ class Governor {
   friend class Permit;
   Judgement tell(Permit::Body& permit, const Outcome& outcome, bool safe, Asker* asker,
                  Mailbox* mailbox);
+  Hold tell_exhausted(const Permit::Body& permit, const Outcome& outcome, Asker& asker,
+                      Mailbox& mailbox);
   void done(Permit::Body& permit);
   // What was taken with it: spent, or given back. `response`: null when there is none.
   void settle(Permit::Body& permit, const Head* response);

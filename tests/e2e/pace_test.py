@@ -3,12 +3,13 @@
 import collections
 import math
 import re
+import subprocess
 import threading
 import time
 
 from harness.message import Truncated, read_response, request_bytes, response_bytes
-from harness.origin import OK
-from harness.proxy import free_port
+from harness.origin import OK, replying
+from harness.proxy import binary, free_port
 from harness.stream import Ended, connect
 from startup_test import OwnProxies
 
@@ -145,3 +146,44 @@ max = 0
             self.fetch(origin.url("/"), proxy=again)
         gap = origin.requests[before + 1].at - origin.requests[before].at
         self.assertGreaterEqual(gap, 1.5, "three refusals, half a second each")
+
+
+class Told(OwnProxies):
+    """An origin that admits, and says that nothing is left for five minutes."""
+
+    policy = 'hosts = ["*"]\n[hold]\nmax_wait = "0s"\n[retry]\nmax = 0\n'
+
+    def exhausted(self, *fields):
+        return self.origin(replying(response_bytes(b"ok", "200 OK", "X-RateLimit-Remaining: 0",
+                                                   "X-RateLimit-Reset: 300", *fields)))
+
+    def assert_waits(self, proxy, origin, least):
+        refused = self.fetch(origin.url("/"), proxy=proxy)
+        self.assert_problem(refused, 503, "hold-timeout")
+        self.assertGreater(int(refused.get("Retry-After")), least)
+        self.assertEqual(len(origin.requests), 1)
+
+    def test_what_headers_told_is_not_forgotten(self):
+        for fields in ((), ("X-RateLimit-Limit: 60",)):
+            with self.subTest(fields):
+                origin = self.exhausted(*fields)
+                first = self.start(policy=self.policy)
+                self.assertEqual(self.fetch(origin.url("/"), proxy=first).status, 200)
+                first.kill()
+                self.assert_waits(self.start(policy=self.policy, state=first.state), origin, 100)
+
+    def test_an_operator_lifts_it(self):
+        for running in (True, False):
+            with self.subTest(running=running):
+                origin = self.exhausted("X-RateLimit-Limit: 60")
+                proxy = self.start(policy=self.policy)
+                self.assertEqual(self.fetch(origin.url("/"), proxy=proxy).status, 200)
+                self.assert_waits(proxy, origin, 100)
+                if not running:
+                    proxy.kill()
+                closed = subprocess.run([binary(), "close", origin.authority, "--state-dir", proxy.state],
+                                        capture_output=True, text=True, timeout=30)
+                self.assertEqual(closed.returncode, 0, closed.stderr)
+                if not running:
+                    proxy = self.start(policy=self.policy, state=proxy.state)
+                self.assertEqual(self.fetch(origin.url("/"), proxy=proxy).status, 200)

@@ -42,6 +42,15 @@ TEST_CASE("merge: what is usual is what both have seen") {
   CHECK(merged(base, ours, base).usual == ours.usual);
 }
 
+TEST_CASE("merge: a pause stands unless somebody has lifted it") {
+  HostState base, paused, busy;
+  paused.pace.hold = t0 + 5min;
+  busy.pace.learned_at = t0 + 1s;  // knows more, but not this
+  CHECK(merged(base, paused, busy).pace.hold == t0 + 5min);
+  CHECK(merged(base, busy, paused).pace.hold == t0 + 5min);
+  CHECK(merged(paused, busy, paused).pace.hold == Instant{});
+}
+
 TEST_CASE("merge: who changed the breaker since both read it") {
   const HostState closed;
   const HostState open = opened(closed, 10min);

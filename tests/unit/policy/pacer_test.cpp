@@ -229,6 +229,61 @@ TEST_CASE("pacer: what allows less is to be durable, and a hold outlives the pro
   CHECK(pace_tightens(refused, key.state.learned));
 }
 
+TEST_CASE("pacer: what headers say of the next reset outlives the process") {
+  const auto told = [](std::optional<std::uint64_t> limit, unsigned remaining, Duration reset) {
+    Outcome outcome{.kind = Kind::success, .status = 200};
+    outcome.signal.quota_count = 1;
+    outcome.signal.quotas[0] = {
+        .limit = limit, .remaining = remaining, .reset = reset, .window = {}};
+    return outcome;
+  };
+  for (const std::optional<std::uint64_t> limit : {std::optional<std::uint64_t>(60), {}}) {
+    Key key;
+    const PaceMemory before = key.state.learned;
+    CHECK(key.go(1) == 1);
+    key.answer(told(limit, 0, 300s));
+    const PaceMemory shut = key.state.learned;
+    CHECK(pace_tightens(before, shut));
+    CHECK(key.go() == 0);
+    Key head;  // its body may take its time
+    CHECK(head.go(1) == 1);
+    CHECK(pace_exhausted({}, head.state, start, head.tickets[0], told(limit, 0, 300s)));
+    CHECK(head.state.learned.hold == shut.hold);
+    CHECK(head.answer(told(limit, 0, 300s)).state.learned.hold == shut.hold);
+    const PaceState restored = pace_restored({}, shut, start + 10s);
+    CHECK(pace_opens({}, restored, start + 10s) == start + 300s);
+    CHECK(pace_opens({}, restored, start + 300s) <= start + 300s);
+
+    SUBCASE("an operator's word is worth more") {
+      pace_cleared(key.state);
+      CHECK(key.at(10s).go(1) == 1);
+    }
+    SUBCASE("an answer that names the same end, rounded, is no news") {
+      key.tickets.push_back(pace_take({}, key.state, start + 1s, 0));
+      key.at(1500ms).answer(told(limit, 0, 299s));
+      CHECK_FALSE(pace_tightens(shut, key.state.learned));
+    }
+    SUBCASE("an answer after which some are left lifts it") {
+      key.tickets.push_back(pace_take({}, key.state, start + 1s, 0));
+      key.at(2s).answer(told(limit, 40, 298s));
+      CHECK(key.state.learned.hold == Instant{});
+      CHECK(key.go(1) == 1);
+    }
+    SUBCASE("the next window's is written again") {
+      CHECK(key.at(301s).go(1) == 1);
+      key.answer(told(limit, 0, 300s));
+      CHECK(pace_tightens(shut, key.state.learned));
+    }
+  }
+  Key busy;  // nothing is left after each answer, and soon there is
+  for (Duration t = 0s; t < Duration(20s); t += 1s) {
+    REQUIRE(busy.at(t).go(1) == 1);
+    const PaceMemory before = busy.state.learned;
+    busy.answer(told({}, 0, 1s));
+    CHECK_FALSE(pace_tightens(before, busy.state.learned));
+  }
+}
+
 TEST_CASE("pacer: a refusal that names a time teaches a window") {
   Key key;
   key.state.flight.gentle = 0;

@@ -80,6 +80,15 @@ class Process {
     return {std::move(told), tell(since, sent, std::move(body))};
   }
 
+  // The same request's head says that nothing is left. True: the answer is kept back.
+  bool exhausted(Duration since, const Outcome& outcome) {
+    Gate::Effects effects;
+    const bool kept = gate_->tell_exhausted(permit(sent_.front()), outcome, at(since).mono, client_,
+                                            inbox_, effects) != nullptr;
+    carry_out(std::move(effects), since);
+    return kept;
+  }
+
   // The flush of every few seconds, without looking at the store first.
   void flush(Duration since) {
     if (const auto state = gate_->take_dirty()) save(*state, since);
@@ -109,10 +118,7 @@ class Process {
   Gate::Told tell(Duration since, const Sent& sent, Outcome outcome) {
     outcome.ticket = sent.pass.ticket;
     outcome.sent = sent.pass.pace.sent;
-    // A permit's body wants a governor, which a gate never touches.
-    alignas(Governor*) char nobody = 0;
-    const Permit::Body body{reinterpret_cast<Governor&>(nobody), gate_, sent.journey,
-                            sent.pass.ticket, sent.pass.pace};
+    const Permit::Body body = permit(sent);
     Gate::Effects effects;
     auto told = gate_->tell(body, outcome, true, 0.0, at(since).mono, &client_, &inbox_, effects);
     gate_->done(sent.pass.pace, at(since).mono, effects);
@@ -124,6 +130,11 @@ class Process {
     auto loaded = load_host(store_, kKey, at(since), kLongest);
     REQUIRE(loaded);
     gate_->load(std::move(loaded->state), loaded->store_version, rules(), at(since).mono, effects);
+  }
+  // Its body wants a governor, which a gate never touches.
+  Permit::Body permit(const Sent& sent) {
+    return {reinterpret_cast<Governor&>(nobody_), gate_, sent.journey, sent.pass.ticket,
+            sent.pass.pace};
   }
   const Rules& rules() const { return book_->load().set->fallback().rules; }
 
@@ -155,6 +166,7 @@ class Process {
   Store& store_;
   std::shared_ptr<const Rulebook> book_;
   std::shared_ptr<Gate> gate_;
+  alignas(Governor*) char nobody_ = 0;
   Client client_;
   Inbox inbox_;
   std::deque<Sent> sent_;
@@ -209,7 +221,38 @@ Outcome success() {
   return out;
 }
 
+Outcome none_left(Duration reset) {
+  Outcome out = success();
+  out.signal.quota_count = 1;
+  out.signal.quotas[0] = {.limit = 60, .remaining = 0, .reset = reset, .window = {}};
+  return out;
+}
+
+Policy learning() {
+  Policy policy = impatient();
+  policy.rules.pace.adapt = Adapt::learned;
+  return policy;
+}
+
 }  // namespace
+
+TEST_CASE("gate: that nothing is left is written down before a client reads it") {
+  MemoryStore store;
+  Process process(store, learning());
+  REQUIRE(process.goes(0s));
+  process.hold_writes();
+  CHECK(process.exhausted(1s, none_left(5min)));
+  process.answer(2s, none_left(5min));  // its body was no block
+  CHECK(process.words.empty());
+  process.let_writes_go(2s);
+  REQUIRE(process.words.size() == 1);
+  CHECK(process.words[0].durable);
+  CHECK(stored(store, 2s).pace.hold == at(1s).mono + 5min);
+  Process next(store, learning());
+  CHECK(next.ask(3s).pass.until == at(1s).mono + 5min);
+  CHECK(next.goes(1s + 5min));
+  CHECK_FALSE(next.exhausted(2s + 5min, none_left(1s)));  // over before it could be written
+}
 
 TEST_CASE("gate: a flush does not undo an operator's word") {
   MemoryStore store;
@@ -254,14 +297,24 @@ TEST_CASE("gate: a flush does not undo an operator's word") {
 
 TEST_CASE("gate: cleared by an operator, it is not held back by its pace either") {
   MemoryStore store;
-  Policy policy = impatient();
-  policy.rules.pace.adapt = Adapt::learned;
-  Process process(store, policy);
+  Process process(store, learning());
   REQUIRE(process.goes(0s));
   process.answer(0s, refusal(10min));
   REQUIRE(process.ask(1s).kind == Kind::refused);
   close(store, 2s);
   CHECK(process.goes(3s));
+}
+
+TEST_CASE("gate: cleared by an operator, it does not wait for what headers told") {
+  MemoryStore store;
+  Process process(store, learning());
+  REQUIRE(process.goes(0s));
+  process.answer(0s, none_left(5min));
+  REQUIRE(process.ask(1s).kind == Kind::refused);
+  close(store, 2s);
+  CHECK(process.goes(3s));
+  process.flush(8s);
+  CHECK(stored(store, 8s).pace.hold == Instant{});
 }
 
 TEST_CASE("gate: a trip that met somebody else's write is written again before it is shown") {
