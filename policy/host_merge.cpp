@@ -85,6 +85,16 @@ PaceMemory pace_of(const PaceMemory& base, const PaceMemory& ours, const PaceMem
 
 }  // namespace
 
+HostState shut_as(const HostState& ours, HostState stored) {
+  HostState out = std::move(stored);
+  out.last_lease = std::max(ours.last_lease, out.last_lease);
+  out.counts = ours.counts;
+  out.pace = ours.pace;
+  out.usual = ours.usual;
+  out.version = ours.version;
+  return out;
+}
+
 HostState merged(const HostState& base, HostState ours, HostState stored) {
   HostState evidence;
   evidence.counts = sum(base.counts, ours.counts, stored.counts);

@@ -11,4 +11,8 @@ namespace sluice {
 // wrote. The result has the version of `stored` and is to be written again if it is not the same.
 HostState merged(const HostState& base, HostState ours, HostState stored);
 
+// Ours with the breaker of `stored`, which has shut the key since: what has been counted and
+// learned here stays, for a merge that is to come.
+HostState shut_as(const HostState& ours, HostState stored);
+
 }  // namespace sluice

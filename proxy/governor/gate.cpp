@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "policy/host_merge.h"
 #include "policy/sentence.h"
 #include "proxy/clock.h"
 
@@ -41,9 +42,19 @@ void Gate::load(HostState stored, std::uint64_t store_version, const Rules& rule
     record_.read_first(stored, store_version);
     state_ = std::move(stored);
     pace_ = pace_restored(rules, state_.pace, now);
+  } else if (record_.is_saving()) {
+    heed(std::move(stored), now, out);
   } else if (record_.is_news(stored, store_version)) {
     adopt(stored, rules_ != nullptr ? *rules_ : rules, now, out);
   }
+}
+
+// Another process has shut the key while we write: nobody goes on until both words are put
+// together. A later epoch cannot be our own write.
+void Gate::heed(HostState stored, Instant now, Effects& out) {
+  if (stored.phase == Phase::closed || stored.epoch <= state_.epoch) return;
+  state_ = shut_as(state_, std::move(stored));
+  if (waiting() > 0) wake_at(out, now);
 }
 
 // Another process has written.

@@ -155,6 +155,7 @@ class Gate : public std::enable_shared_from_this<Gate> {
   bool closed_by_operator(const HostState& before) const;
   void shut(const OngoingAnomaly& anomaly, Instant now, Effects& out);
   std::string pace_text(Instant now) const;
+  void heed(HostState stored, Instant now, Effects& out);
   void adopt(const HostState& stored, const Rules& rules, Instant now, Effects& out);
   Foreseen foresee(const Journey& who, const Decision& decision, Instant now) const;
   void note_watched(const Pass& passed, Instant now, Effects& out);

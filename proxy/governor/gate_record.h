@@ -28,11 +28,10 @@ class GateRecord {
   };
 
   bool is_known() const { return known_; }
-  // False: nothing was read yet, or another process has written since. A write that is under way
-  // will tell, and knows which came first.
-  bool is_current(std::uint64_t store_version) const {
-    return known_ && (seen_ == store_version || saving_);
-  }
+  // False: nothing was read yet, or another process has written since.
+  bool is_current(std::uint64_t store_version) const { return known_ && seen_ == store_version; }
+  // A write is under way: its end tells which came first, and only then is there anything to merge.
+  bool is_saving() const { return saving_; }
   // Nothing is allowed that a crash could still take back.
   bool is_durable() const { return !tighter_now_ && !tighter_next_; }
   bool is_settled() const { return !saving_ && !dirty_; }

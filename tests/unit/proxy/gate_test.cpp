@@ -295,6 +295,52 @@ TEST_CASE("gate: a flush does not undo an operator's word") {
   }
 }
 
+TEST_CASE("gate: shut by another process while a write is under way, it lets nobody through") {
+  MemoryStore store;
+  Process process(store, impatient());
+  REQUIRE(process.goes(0s));
+  process.answer(0s, success());
+  const auto dirty = process.gate().take_dirty();
+  REQUIRE(dirty);
+  CHECK_FALSE(process.gate().is_current(store.version() + 1));
+  const auto write = [&] {
+    const auto version =
+        wait_for([&](Completion done) { save_host(store, kKey, *dirty, at(2s), std::move(done)); });
+    REQUIRE(version);
+    return *version;
+  };
+  const auto open = [&] {
+    operate(store, 1s, [&](HostState state) {
+      return operator_open(std::move(state), at(1s).mono, 5min, "");
+    });
+  };
+  const auto saved = [&](std::uint64_t version) {
+    const HostState now = stored(store, 3s);
+    Gate::Effects effects;
+    process.gate().saved(version, &now, false, at(3s).mono, effects);
+  };
+  SUBCASE("before ours") {
+    open();
+    CHECK(process.ask(2s).kind == Kind::refused);
+    const std::uint64_t version = write();
+    CHECK(version == 0);
+    saved(version);
+  }
+  SUBCASE("after ours, which is not told of yet") {
+    const std::uint64_t version = write();
+    open();
+    CHECK(process.ask(2s).kind == Kind::refused);
+    saved(version);
+  }
+  CHECK(process.ask(4s).kind == Kind::refused);
+  process.flush(5s);
+  CHECK(stored(store, 6s).until == at(1s).mono + 5min);
+  CHECK(stored(store, 6s).counts.success == 1);
+  CHECK(stored(store, 6s).counts.refused == 2);
+  close(store, 7s);
+  CHECK(process.goes(8s));
+}
+
 TEST_CASE("gate: cleared by an operator, it is not held back by its pace either") {
   MemoryStore store;
   Process process(store, learning());
