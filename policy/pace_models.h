@@ -45,6 +45,12 @@ void read_quota(PaceState& state, Instant now, const PaceTicket& ticket, const O
 Instant told_opens(const PaceState& state, Instant now);
 void told_refused(PaceState& state, Instant now);
 
+// pace_undecided.cpp: who is waited for.
+std::uint32_t undecided(const PaceFlight& flight, Instant now);
+bool is_probing(const PaceFlight& flight, Instant now);
+void note_sent(PaceFlight& flight, Instant now);  // before it is counted
+void note_decided(PaceFlight& flight, PaceTicket& ticket);
+
 // pace_refusal.cpp: what a refusal, and the end of it, teach.
 void refused(const Rules& rules, PaceState& state, Instant now, const PaceTicket& ticket,
              const Outcome& outcome);

@@ -236,13 +236,13 @@ Instant told_opens(const PaceState& state, Instant now) {
   const double left = left_at(state, now, flight.sent);
   if (left >= needed) return now;
   // Answers that never came, or told nothing: since then it has been refilled.
-  if (bucket && flight.in_flight == 0 && flight.sent > flight.told_ordinal) {
+  if (bucket && undecided(flight, now) == 0 && flight.sent > flight.told_ordinal) {
     return std::max(now, flight.last_sent + from_seconds(needed / refill_of(flight)));
   }
   if (bucket) return now + from_seconds((needed - left) / refill_of(flight)) + Duration(1);
   // A window that has come to its end: one asks how the next one stands.
   if (now < flight.told_reset) return flight.told_reset;
-  return flight.in_flight == 0 ? now : Instant::max();
+  return undecided(flight, now) == 0 ? now : Instant::max();
 }
 
 void told_refused(PaceState& state, Instant now) {

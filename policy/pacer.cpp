@@ -34,13 +34,27 @@ constexpr Duration per_concurrent = 5s;        // linear: one less in flight for
 
 bool learns(const Rules& rules) { return rules.pace.adapt == Adapt::learned; }
 
+// 0: no limit.
+std::uint32_t smaller_limit(std::uint32_t a, std::uint32_t b) {
+  return a == 0 || b == 0 ? std::max(a, b) : std::min(a, b);
+}
+
+bool is_gentle(const Rules& rules, const PaceFlight& flight) {
+  return flight.gentle > 0 && (learns(rules) || flight.ramping);
+}
+
+// That the places may be what the latest refusal was about: one less is tried.
+bool seeks_places(const PaceState& state) {
+  const PaceIncident& incident = state.flight.incident;
+  return incident.probes == 0 && !incident.named && !incident.ban && !incident.rollover &&
+         state.learned.model == PaceModel::none && incident.crowd > 2;
+}
+
 // In flight at most; 0: nothing limits it.
 std::uint32_t most_in_flight(const Rules& rules, const PaceState& state) {
   std::uint32_t most = rules.pace.max_concurrency;
-  const auto limit = [&](std::uint32_t n) { most = most == 0 ? n : std::min(most, n); };
+  const auto limit = [&](std::uint32_t n) { most = smaller_limit(most, n); };
   const PaceFlight& flight = state.flight;
-  const bool gentle = flight.gentle > 0 && (learns(rules) || flight.ramping);
-  if (gentle) limit(std::max(1u, static_cast<std::uint32_t>(flight.gentle)));
   const auto less = static_cast<std::uint32_t>(state.learned.delay / per_concurrent);
   if (rules.pace.adapt == Adapt::linear && less > 0) {
     const std::uint32_t all = rules.pace.max_concurrency > 0 ? rules.pace.max_concurrency
@@ -50,15 +64,16 @@ std::uint32_t most_in_flight(const Rules& rules, const PaceState& state) {
   }
   if (!learns(rules)) return most;
   if (state.learned.cap > 0) limit(state.learned.cap);
-  if (flight.incident.open) {
-    // Alone, but for those who were on their way; with one place less than was too many, when it
-    // may be the places that count.
-    const PaceIncident& incident = flight.incident;
-    const bool places = incident.probes == 0 && !incident.named && !incident.ban &&
-                        !incident.rollover && state.learned.model == PaceModel::none;
-    limit(places && incident.crowd > 2 ? incident.crowd - 1 : 1);
-  }
+  if (flight.incident.open && seeks_places(state)) limit(flight.incident.crowd - 1);
   return most;
+}
+
+// Waited for at once, at most; 0: nothing limits it.
+std::uint32_t most_undecided(const Rules& rules, const PaceState& state) {
+  const PaceFlight& flight = state.flight;
+  const bool alone = learns(rules) && flight.incident.open && !seeks_places(state);
+  if (alone) return 1;
+  return is_gentle(rules, flight) ? std::max(1u, static_cast<std::uint32_t>(flight.gentle)) : 0;
 }
 
 // Between two requests by what the policy, robots.txt and the linear pace say.
@@ -74,8 +89,7 @@ Instant earliest(const Rules& rules, const PaceState& state, Instant now) {
     at = flight.spaced_from + spacing(rules, state) +
          from_seconds(seconds(rules.pace.jitter) * flight.jitter);
   }
-  const bool gentle = flight.gentle > 0 && (learns(rules) || flight.ramping);
-  if (gentle && flight.latency > Duration(0) && flight.last_sent != Instant{}) {
+  if (is_gentle(rules, flight) && flight.latency > Duration(0) && flight.last_sent != Instant{}) {
     const double share = flight.ramping ? 1 + flight.jitter / 2 : 1;
     at = std::max(at,
                   flight.last_sent + from_seconds(share * seconds(flight.latency) / flight.gentle));
@@ -229,9 +243,11 @@ void failed(const Rules& rules, PaceState& state) {
 }  // namespace
 
 Instant pace_opens(const Rules& rules, const PaceState& state, Instant now) {
-  const auto most = most_in_flight(rules, state);
-  const bool full = most > 0 && state.flight.in_flight >= most;
-  if (full || state.flight.incident.probing != 0) return Instant::max();
+  const PaceFlight& flight = state.flight;
+  const auto most = most_in_flight(rules, state), most_open = most_undecided(rules, state);
+  const bool full = most > 0 && flight.in_flight >= most;
+  const bool waits = most_open > 0 && undecided(flight, now) >= most_open;
+  if (full || waits || is_probing(flight, now)) return Instant::max();
   return earliest(rules, state, now);
 }
 
@@ -242,21 +258,26 @@ PaceTicket pace_take(const Rules& rules, PaceState& state, Instant now, double j
     flight.log.add(now, grain_of(state.learned));
     if (state.learned.model == PaceModel::bucket) bucket_take(state, now);
   }
+  note_sent(flight, now);
   ++flight.in_flight;
   ++flight.sent;
   const PaceTicket ticket{.sent = now,
                           .ordinal = flight.sent,
                           .crowd = flight.in_flight,
                           .probe = flight.incident.open};
-  if (ticket.probe) flight.incident.probing = ticket.ordinal;
+  if (ticket.probe) {
+    flight.incident.probing = ticket.ordinal;
+    flight.incident.probed = now;
+  }
   flight.last_sent = now;
   flight.spaced_from = now;
   flight.jitter = std::clamp(jitter, 0.0, 1.0);
   return ticket;
 }
 
-void pace_observe(const Rules& rules, PaceState& state, Instant now, const PaceTicket& ticket,
+void pace_observe(const Rules& rules, PaceState& state, Instant now, PaceTicket& ticket,
                   const Outcome& outcome) {
+  note_decided(state.flight, ticket);
   switch (outcome.kind) {
     case OutcomeKind::local: break;
     case OutcomeKind::success:
@@ -291,10 +312,9 @@ bool pace_exhausted(const Rules& rules, PaceState& state, Instant now, const Pac
   return state.learned.hold > now;
 }
 
-void pace_done(PaceState& state, const PaceTicket& ticket) {
+void pace_done(PaceState& state, PaceTicket& ticket) {
   if (state.flight.in_flight > 0) --state.flight.in_flight;
-  PaceIncident& incident = state.flight.incident;
-  if (ticket.probe && incident.probing == ticket.ordinal) incident.probing = 0;
+  note_decided(state.flight, ticket);
 }
 
 void pace_reopened(const Rules& rules, PaceState& state) {

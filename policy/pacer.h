@@ -31,12 +31,24 @@ struct PaceIncident {
   std::uint32_t probes = 0;   // that were refused since
   Instant last_probe{};       // when the latest of them went
   std::uint64_t probing = 0;  // the ordinal of the probe on its way; 0: none
+  Instant probed{};           // when it went
   bool operator==(const PaceIncident&) const = default;
+};
+
+// Requests that went and have not been answered yet. In two generations, so that one whose answer
+// does not come is given up without a list of all.
+struct PaceUndecided {
+  std::uint32_t older = 0, newer = 0;
+  std::uint64_t given_up = 0;  // up to this ordinal none counts
+  std::uint64_t turn = 0;      // up to this one they are older
+  Instant turned{};            // when it went
+  bool operator==(const PaceUndecided&) const = default;
 };
 
 // What dies with the process.
 struct PaceFlight {
   std::uint32_t in_flight = 0;
+  PaceUndecided undecided;
   std::uint64_t sent = 0;  // requests so far: the ordinal of the latest
   Instant last_sent{};
   Instant spaced_from{};            // min_delay and the linear delay count from here
@@ -47,7 +59,7 @@ struct PaceFlight {
   std::uint32_t crowded_times = 0;  // how often
   bool not_places = false;          // refused with fewer in flight than were admitted before
   std::uint32_t refused_crowd = 0;  // in flight with the latest that was refused
-  double gentle = 1;  // in flight at most, by slow start or after a cooldown; 0: no more in force
+  double gentle = 1;  // undecided at most, by slow start or after a cooldown; 0: no more in force
   bool ramping = false;  // after a cooldown, or errors
   double errors = 0;     // share of the latest answers that were server errors
   PaceLog log;
@@ -101,19 +113,25 @@ struct PaceTicket {
   std::uint64_t ordinal = 0;
   std::uint32_t crowd = 0;  // in flight, with this one
   bool probe = false;       // sent alone to learn when an incident is over
+  bool decided = false;     // its answer is known
   bool operator==(const PaceTicket&) const = default;
 };
 
 // When a request may go: `now` or before, if at once. Else ask again then, or after any answer.
-// Instant::max(): only an answer can change it.
+// Instant::max(): only an answer can change it, or that none comes: see pace_gives_up().
 Instant pace_opens(const Rules& rules, const PaceState& state, Instant now);
+
+// When an answer that is missing now is waited for no more: whoever sends long streams, or answers
+// when there is news, keeps nobody else waiting. Instant::max(): none is missing.
+Instant pace_gives_up(const PaceState& state, Instant now);
 
 // One goes, whatever the pace says: it takes its slot. To be reported with pace_observe and
 // pace_done. `jitter` is in [0, 1).
 PaceTicket pace_take(const Rules& rules, PaceState& state, Instant now, double jitter);
 
-// What an answer's head, or a failure, teaches. Call it once for each request that went, at most.
-void pace_observe(const Rules& rules, PaceState& state, Instant now, const PaceTicket& ticket,
+// What an answer's head, or a failure, teaches. Once for each request that went, at most; again
+// only when the body of what looked like a success tells otherwise.
+void pace_observe(const Rules& rules, PaceState& state, Instant now, PaceTicket& ticket,
                   const Outcome& outcome);
 
 // An admitted answer's head says that nothing is left: that counts before its body was looked at
@@ -122,7 +140,7 @@ bool pace_exhausted(const Rules& rules, PaceState& state, Instant now, const Pac
                     const Outcome& outcome);
 
 // The exchange is over, answered or not, or the client left: its place is free.
-void pace_done(PaceState& state, const PaceTicket& ticket);
+void pace_done(PaceState& state, PaceTicket& ticket);
 
 // The breaker closed again after a cooldown: resume slowly, unless the limit is known by now.
 void pace_reopened(const Rules& rules, PaceState& state);

@@ -122,8 +122,7 @@ bool Exchange::begin_response(const Head& head, std::string_view body_at_hand) {
   if (send_again(judgement)) return false;
   wait_for_store(judgement);
   watch_ = BodyWatch(permit_.scan(head), head);
-  const bool probes = permit_.patience(monotonic_now()).has_value();
-  if (watch_.done() || (probes && never_ends(head))) permit_.scanned();
+  if (watch_.done() || never_ends(head)) permit_.scanned();
   plan.framing = head.framing;
   if (head.framing == Framing::chunked || head.framing == Framing::until_close) {
     plan.framing = client_minor_ >= 1 ? Framing::chunked : Framing::until_close;

@@ -106,7 +106,9 @@ Gate::Pass Gate::pass(const Journey& who, double jitter, Instant now) {
     if (before) state_ = std::move(*before);  // the lease was not used
     const Instant patience = who.arrived + rules.hold.max_wait;
     const bool hopeless = now >= patience || (at > patience && at != Instant::max());
-    return {hopeless ? Act::refuse : Act::hold, std::min(at, hopeless ? at : patience)};
+    if (hopeless) return {Act::refuse, at};
+    const Instant again = at == Instant::max() ? pace_gives_up(pace_, now) : at;
+    return {Act::hold, std::min(again, patience)};
   };
   if (!watches && unusual_.next_at() > now) return later(unusual_.next_at());
   if (who.crawl_delay) pace_.flight.crawl_delay = *who.crawl_delay;
@@ -342,7 +344,7 @@ void Gate::pump(double jitter, Instant now, Effects& out) {
   if (queue_->visitors.empty()) queue_.reset();
 }
 
-Gate::Told Gate::tell(const Permit::Body& permit, const Outcome& outcome, bool safe, double jitter,
+Gate::Told Gate::tell(Permit::Body& permit, const Outcome& outcome, bool safe, double jitter,
                       Instant now, Asker* asker, Mailbox* mailbox, Effects& out) {
   const std::lock_guard guard(mutex_);
   const Journey& who = permit.journey;
@@ -433,7 +435,7 @@ bool Gate::take_retry() {
   return true;
 }
 
-void Gate::done(const PaceTicket& ticket, Instant now, Effects& out) {
+void Gate::done(PaceTicket& ticket, Instant now, Effects& out) {
   const std::lock_guard guard(mutex_);
   pace_done(pace_, ticket);
   last_used_ = now;
@@ -466,7 +468,7 @@ std::optional<HostState> Gate::take_dirty() {
 }
 
 // What was given for a probe that does not go.
-void Gate::take_back(const Claim& claim) {
+void Gate::take_back(Claim& claim) {
   pace_done(pace_, claim.pass.pace);
   if (allowances_ != nullptr)
     allowances_->give_back(key_, claim.visitor->journey, claim.pass.taken);

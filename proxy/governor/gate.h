@@ -112,14 +112,14 @@ class Gate : public std::enable_shared_from_this<Gate> {
   Asked ask(Journey& who, Asker& asker, Mailbox& mailbox, double jitter, Instant now, Effects& out);
   void leave(Visitor& visitor);
   // How a request went. `safe`: it may be sent again as far as it is concerned.
-  Told tell(const Permit::Body& permit, const Outcome& outcome, bool safe, double jitter,
-            Instant now, Asker* asker, Mailbox* mailbox, Effects& out);
+  Told tell(Permit::Body& permit, const Outcome& outcome, bool safe, double jitter, Instant now,
+            Asker* asker, Mailbox* mailbox, Effects& out);
   // A good answer's head says that nothing is left. Not null: will be told when that is durable.
   std::shared_ptr<Visitor> tell_exhausted(const Permit::Body& permit, const Outcome& outcome,
                                           Instant now, Asker& asker, Mailbox& mailbox,
                                           Effects& out);
   // A forwarded request is over: its place is free.
-  void done(const PaceTicket& ticket, Instant now, Effects& out);
+  void done(PaceTicket& ticket, Instant now, Effects& out);
   // What goes on that is unusual: to be called about once a second while the board names this gate.
   void tick_anomalies(Instant now, Effects& out);
   // Another book is in force: who waits is under its rules from now on.
@@ -147,7 +147,7 @@ class Gate : public std::enable_shared_from_this<Gate> {
   Pass pass(const Journey& who, double jitter, Instant now);
   void take_allowance(const Journey& who, Instant now, Pass& passed);
   std::optional<Pass> out_of_money(const Journey& who);
-  void take_back(const Claim& claim);
+  void take_back(Claim& claim);
   AnomalyAsk moment(Instant now) const;
   void watch_ask(const AskedUrl& url, Asked::Kind kind, Instant now, Effects& out);
   void watch_answer(const Outcome& outcome, Instant now, Effects& out);

@@ -187,3 +187,57 @@ class Told(OwnProxies):
                 if not running:
                     proxy = self.start(policy=self.policy, state=proxy.state)
                 self.assertEqual(self.fetch(origin.url("/"), proxy=proxy).status, 200)
+
+
+class Slow(OwnProxies):
+    """One request that takes long, the first to its host, keeps nobody else waiting: by the default policy."""
+
+    def others_go(self, script, other="/plain", number=1):
+        """The first request is on its way at least; then others are answered."""
+        proxy = self.start(policy=None)
+        origin = self.origin(script)
+        first = self.client(proxy)
+        first.send(request_bytes("GET", origin.url("/slow"), ["Host: " + origin.authority]))
+        self.assertTrue(origin.wait(lambda: origin.requests))
+        for _ in range(number):
+            self.assertEqual(self.fetch(origin.url(other), proxy=proxy).status, 200)
+
+    def slowly(self, beginning):
+        """A script that begins an answer to /slow and does not end it before the test does."""
+        ended = threading.Event()
+        self.addCleanup(ended.set)
+
+        def script(visit):
+            while request := visit.read_request():
+                if request.target == "/slow":
+                    visit.send(beginning)
+                    ended.wait()
+                    return
+                visit.send(OK)
+
+        return script
+
+    def test_server_sent_events(self):
+        self.others_go(self.slowly(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n"))
+
+    def test_a_long_poll(self):
+        self.others_go(self.slowly(b""))
+
+    def test_a_body_that_trickles_in(self):
+        self.others_go(self.slowly(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                                   b"Content-Length: 100\r\n\r\n{"))
+
+    def test_many_tunnels(self):
+        proxy = self.start(policy=None)
+        origin = self.origin()
+        for _ in range(12):
+            self.assertEqual(self.tunnel(origin.authority, proxy=proxy)[1].status, 200)
+
+    def test_many_long_downloads(self):
+        proxy = self.start(policy=None)
+        origin = self.origin(self.slowly(b"HTTP/1.1 200 OK\r\nContent-Type: application/zip\r\n"
+                                         b"Content-Length: 100\r\n\r\nPK"))
+        for _ in range(12):
+            stream = self.client(proxy)
+            stream.send(request_bytes("GET", origin.url("/slow"), ["Host: " + origin.authority]))
+            self.assertIn(b" 200 ", stream.read_until(b"\r\n\r\n"))

@@ -91,6 +91,83 @@ TEST_CASE("pacer: an unknown host is asked alone, and then more at once with eac
   CHECK(known.go(100) == 100);
 }
 
+TEST_CASE("pacer: an answer that does not come keeps the others waiting for a second only") {
+  Key key;
+  CHECK(key.go() == 1);
+  CHECK(pace_gives_up(key.state, key.now) == start + 1s);
+  CHECK(key.at(999ms).go() == 0);
+  CHECK(key.at(1s).go() == 1);  // the next one is asked alone again
+  CHECK(pace_gives_up(key.state, key.now) == start + 2s);
+  key.answer(Kind::success).answer(Kind::success);
+  CHECK(pace_gives_up(key.state, key.now) == Instant::max());
+  // Of a slow host, for longer than its answers take.
+  Key slow;
+  CHECK(slow.go() == 1);
+  slow.state.flight.latency = 2s;
+  CHECK(slow.at(7900ms).go() == 0);
+  CHECK(slow.at(8s).go() == 1);
+}
+
+TEST_CASE("pacer: what was given up is not counted again, whenever it is answered") {
+  std::mt19937_64 random(7);
+  Key key;
+  for (int i = 0; i < 2000; ++i) {
+    key.now += Duration(random() % 1'500'000);
+    key.go(static_cast<unsigned>(random() % 3));
+    while (!key.tickets.empty() && random() % 2 == 0) {
+      std::swap(key.tickets[0], key.tickets[random() % key.tickets.size()]);
+      random() % 3 == 0 ? key.lose() : key.answer(Kind::neutral, 404);
+    }
+  }
+  while (!key.tickets.empty()) key.lose();
+  CHECK(key.state.flight.undecided.older + key.state.flight.undecided.newer == 0);
+}
+
+TEST_CASE("pacer: a probe that is not answered is followed by another") {
+  Key key;
+  CHECK(key.go() == 1);
+  key.at(20ms).answer(Kind::rate_limited, 429);
+  CHECK(key.at(1h).go() == 1);
+  CHECK(key.next == Instant::max());
+  CHECK(pace_gives_up(key.state, key.now) == start + 1h + 1s);
+  CHECK(key.at(1h + 1s).go() == 1);
+  std::swap(key.tickets[0], key.tickets[1]);
+  key.answer(Kind::success);
+  CHECK_FALSE(key.state.flight.incident.open);
+  CHECK(key.state.flight.in_flight == 1);
+}
+
+TEST_CASE("pacer: tunnels and long bodies that were admitted hold no places of the gentle start") {
+  Key key;
+  std::vector<PaceTicket> open;
+  for (int i = 0; i < 40; ++i) {
+    REQUIRE(key.at(i * 100ms).go(1) == 1);
+    pace_observe({}, key.state, key.now, key.tickets.front(), {.kind = Kind::success});
+    open.push_back(key.tickets.front());
+    key.tickets.clear();
+  }
+  CHECK(key.state.flight.in_flight == 40);
+  for (PaceTicket& ticket : open) pace_done(key.state, ticket);
+  CHECK(key.state.flight.in_flight == 0);
+  // But a place is a place where the policy limits them.
+  Key limited(with({.max_concurrency = 2}));
+  CHECK(limited.go() == 1);
+  pace_observe({}, limited.state, limited.now, limited.tickets.front(), {.kind = Kind::success});
+  CHECK(limited.go() == 1);
+  CHECK(limited.at(1min).go() == 0);
+}
+
+TEST_CASE("pacer: a success whose body tells otherwise is one request") {
+  Key key;
+  CHECK(key.go() == 1);
+  PaceTicket& ticket = key.tickets.front();
+  pace_observe({}, key.state, key.now, ticket, {.kind = Kind::success});
+  pace_observe({}, key.state, key.now, ticket, {.kind = Kind::anti_bot});
+  CHECK(key.state.flight.incident.ban);
+  key.lose();
+  CHECK(key.state.flight.undecided.newer == 0);
+}
+
 TEST_CASE("pacer: min_delay, jitter and max_concurrency") {
   Key key(with({.min_delay = 1s, .jitter = 500ms, .max_concurrency = 2, .adapt = Adapt::off}));
   key.jitter = 0.5;

@@ -118,10 +118,10 @@ class Process {
   Gate::Told tell(Duration since, const Sent& sent, Outcome outcome) {
     outcome.ticket = sent.pass.ticket;
     outcome.sent = sent.pass.pace.sent;
-    const Permit::Body body = permit(sent);
+    Permit::Body body = permit(sent);
     Gate::Effects effects;
     auto told = gate_->tell(body, outcome, true, 0.0, at(since).mono, &client_, &inbox_, effects);
-    gate_->done(sent.pass.pace, at(since).mono, effects);
+    gate_->done(body.pace, at(since).mono, effects);
     carry_out(std::move(effects), since);
     return told;
   }

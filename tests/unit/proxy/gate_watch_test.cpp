@@ -59,7 +59,7 @@ class Loop {
     who.arrived = t0 + now_;
     who.url = watch_.url_of(ask, t0 + now_);
     Gate::Effects effects;
-    const auto asked = gate->ask(who, nobody_, loop_, 0, t0 + now_, effects);
+    auto asked = gate->ask(who, nobody_, loop_, 0, t0 + now_, effects);
     carry_out(effects);
     if (asked.kind != Gate::Asked::Kind::go) return *this;
     ++reached;

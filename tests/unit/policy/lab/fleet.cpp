@@ -287,7 +287,7 @@ class Round {
         true);
   }
 
-  void answered(Request request, const Ticket& ticket, const PaceTicket& pace,
+  void answered(Request request, const Ticket& ticket, PaceTicket pace,
                 const std::vector<Field>& fields, bool ok) {
     const auto utc = UtcTime(Duration(std::llround((epoch + f_.now_) * 1e6)));
     Outcome outcome = f_.classifier_.head(static_cast<std::uint16_t>(request.status), fields, utc);
