@@ -209,6 +209,13 @@ void learned_ban(const Rules& rules, PaceState& state, Duration silence, std::ui
   }
 }
 
+// Refused before anything was admitted: how many may go, it does not tell. The host is as unknown
+// as before.
+bool tells_nothing(const PaceState& state, const PaceIncident& incident, std::uint32_t before) {
+  const bool waited = incident.named || incident.ban || incident.overload || incident.probes > 1;
+  return before == 0 && waited && state.learned.model == PaceModel::none;
+}
+
 }  // namespace
 
 void refused(const Rules& rules, PaceState& state, Instant now, const PaceTicket& ticket,
@@ -234,7 +241,9 @@ void recovered(const Rules& rules, PaceState& state, Instant now, const PaceTick
   // The one that was just counted belongs to what begins now.
   const std::uint32_t before = flight.admitted > 0 ? flight.admitted - 1 : 0;
   const double took = seconds(ticket.sent - incident.sent);
-  if (incident.ban) {
+  if (tells_nothing(state, incident, before)) {
+    if (flight.gentle <= 0) flight.gentle = 1;
+  } else if (incident.ban) {
     learned_ban(rules, state, ticket.sent - incident.at, before);
   } else if (incident.overload) {
     if (learned.model != PaceModel::bucket) {

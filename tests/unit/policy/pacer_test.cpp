@@ -537,6 +537,33 @@ TEST_CASE("pacer: a burst just before the end is not allowed again after it") {
   CHECK(after.at(4100ms).go() == 20);
 }
 
+TEST_CASE("pacer: a refusal before anything was admitted tells nothing about how many may go") {
+  struct Row {
+    const char* name;
+    Outcome refusal;
+  };
+  const Row rows[] = {
+      {"a time is named", {.kind = Kind::rate_limited, .status = 429, .wait = 30s}},
+      {"maintenance", {.kind = Kind::rate_limited, .status = 503, .wait = 30s}},
+      {"a ban", {.kind = Kind::anti_bot, .status = 200}},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.name);
+    Key key;
+    CHECK(key.go() == 1);
+    key.at(20ms).answer(row.refusal);
+    CHECK(key.at(31s).go() == 1);  // alone
+    key.at(31s + 20ms).answer(Kind::success);
+    CHECK(key.state.learned.model == PaceModel::none);
+    unsigned sent = 0;
+    for (Duration t = 32s; t < Duration(33s); t += 20ms) {
+      sent += key.at(t).go(1);
+      while (!key.tickets.empty()) key.answer(Kind::success);
+    }
+    CHECK(sent > 20);
+  }
+}
+
 TEST_CASE("pacer: whatever origins answer, somebody may always go in the end") {
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     CAPTURE(seed);

@@ -265,6 +265,20 @@ TEST_CASE("lab: a steady bucket is asked for more ever more rarely") {
   CHECK(late <= 4);
 }
 
+TEST_CASE("lab: a quota that was used up before we came is learned with the next window") {
+  Profile profile = find_profile("fixed");
+  profile.limiter = [] {
+    auto window = std::make_unique<FixedWindow>(20, 2.0);
+    for (int i = 0; i < 20; ++i) window->take(0);
+    return window;
+  };
+  Fleet fleet(lab_rules(), profile, {.seed = 3});
+  const Batch batch = fleet.play();
+  CHECK(batch.completed == batch.tasks);
+  CHECK(batch.rejected <= 6);
+  CHECK(fleet.pace().learned.count == 20);
+}
+
 TEST_CASE("lab: a window that grows is found out, one that shrinks is kept to") {
   for (const int after : {40, 10}) {
     CAPTURE(after);
