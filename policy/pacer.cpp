@@ -79,7 +79,8 @@ std::uint32_t most_undecided(const Rules& rules, const PaceState& state) {
 // Between two requests by what the policy, robots.txt and the linear pace say.
 Duration spacing(const Rules& rules, const PaceState& state) {
   const Duration linear = rules.pace.adapt == Adapt::linear ? state.learned.delay : Duration(0);
-  return std::max(rules.pace.min_delay, state.flight.crawl_delay) + linear;
+  const Duration crawl = rules.pace.crawl_delay ? state.flight.crawl_delay : Duration(0);
+  return std::max(rules.pace.min_delay, crawl) + linear;
 }
 
 Instant earliest(const Rules& rules, const PaceState& state, Instant now) {

@@ -257,6 +257,13 @@ TEST_CASE("pacer: a delay that the policy takes back is not waited for") {
   Key after(with({.adapt = Adapt::off}));
   after.state = before.state;
   CHECK(after.at(1s).go(1) == 1);
+  // Nor one of robots.txt that it does not mind any more.
+  Key polite(with({.adapt = Adapt::off, .crawl_delay = true}));
+  polite.state.flight.crawl_delay = 1h;
+  CHECK(polite.go() == 1);
+  CHECK(polite.at(1s).go() == 0);
+  after.state = polite.state;
+  CHECK(after.at(1s).go(1) == 1);
 }
 
 TEST_CASE(
