@@ -432,6 +432,8 @@ PaceState pace_restored(const Rules&, PaceMemory learned, Instant now) {
   state.learned = learned = aged(learned, now);
   if (learned.known || learned.model != PaceModel::none) state.flight.gentle = 0;
   if (learned.hold > now + longest_hold) state.learned.hold = now + longest_hold;
+  // When the latest went is not known: it may have been just now.
+  if (learned.delay > Duration(0)) state.flight.spaced_from = now;
   assume_used(state, now);
   return state;
 }

@@ -239,6 +239,17 @@ TEST_CASE("pacer: linear: the first request after a refusal waits for the new de
   CHECK(key.at(3s).go() == 1);
 }
 
+TEST_CASE("pacer: linear: the first request after a restart waits for the delay, too") {
+  const Rules rules = with({.adapt = Adapt::linear, .step = 2s});
+  Key key(rules);
+  PaceMemory learned;
+  learned.delay = 4s;
+  key.state = pace_restored(rules, learned, start);
+  CHECK(key.at(3900ms).go() == 0);
+  CHECK(key.next == start + 4s);
+  CHECK(key.at(4s).go(1) == 1);
+}
+
 TEST_CASE("pacer: linear: without a limit of the policy, fewer than there were at once") {
   Key key(with({.adapt = Adapt::linear, .step = 5s}));
   CHECK(key.go(4) == 4);
