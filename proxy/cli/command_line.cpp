@@ -40,7 +40,7 @@ int run_command_line(int argc, const char* const* argv, Environment environment)
   const bool runs = argc > 1 && std::string_view(argv[1]) == "exec";
   const auto dashes = std::find(argv, argv + argc, std::string_view("--"));
   if (runs && dashes != argv + argc) {
-    line.behind_dashes.assign(dashes + 1, argv + argc);
+    line.from_dashes.assign(dashes, argv + argc);
     argc = static_cast<int>(dashes - argv);
   }
   describe_command_line(app, line);

@@ -21,8 +21,8 @@ enum ExitCode : int {
 struct CommandLine {
   Environment environment;
   ConfigFlags flags;
-  std::vector<std::string> behind_dashes;  // of `exec`: what follows "--" is not ours to read
-  std::function<int()> chosen;             // set by the command that was named; gives the exit code
+  std::vector<std::string> from_dashes;  // of `exec`: "--" and what follows, not ours to read
+  std::function<int()> chosen;           // set by the command that was named; gives the exit code
 };
 
 // --config, --policies, --state-dir and --set, with the same meaning everywhere.

@@ -156,6 +156,31 @@ int run(const CommandLine& line, const ExecOptions& options, const LoadedConfig&
   return ground.lock_lost() ? kExitTryLater : code;
 }
 
+// Everything from the first word that is none of ours. Ours end at the first "--" at the latest.
+std::vector<std::string> words_of_command(const CommandLine& line,
+                                          std::vector<std::string> unread) {
+  if (!unread.empty() && unread.front().starts_with('-')) {
+    throw CLI::ExtrasError(std::vector<std::string>{unread.front()});
+  }
+  const bool led_by_dashes = unread.empty() && !line.from_dashes.empty();
+  unread.insert(unread.end(), line.from_dashes.begin() + (led_by_dashes ? 1 : 0),
+                line.from_dashes.end());
+  return unread;
+}
+
+std::string problem_of_count(const std::string& text) {
+  const bool number = text.find_first_not_of("0123456789") == std::string::npos;
+  const bool some = text.find_first_not_of('0') != std::string::npos;
+  return number && some ? "" : "\"" + text + "\" is not a number of requests, 1 at least";
+}
+
+// Two names must not become one, so none is changed. Empty is a variable that was not set.
+std::string problem_of_lock(const std::string& name) {
+  if (!name.empty() && job_name(name) == name) return "";
+  return "\"" + name + "\" is no name for a lock: letters, digits and . _ - @ +, " +
+         std::to_string(kJobNameLimit) + " at most";
+}
+
 int exec(const CommandLine& line, const ExecOptions& options) {
   if (options.command.empty()) return fail("there is no command; see `sluice exec --help`");
   const auto ttl = parse_duration(options.ttl);
@@ -168,8 +193,8 @@ int exec(const CommandLine& line, const ExecOptions& options) {
   const std::string run_name = random_hex(kRunBytes);
   std::unique_ptr<Exclusive> exclusive;
   if (!options.exclusive.empty()) {
-    auto taken = Exclusive::take(loaded, job_name(options.exclusive), *ttl, run_name,
-                                 options.command.front());
+    auto taken =
+        Exclusive::take(loaded, options.exclusive, *ttl, run_name, options.command.front());
     if (!taken) return fail(taken.error(), kExitUnreachable);
     if (!taken->held) {
       return fail(options.exclusive + " is already running: " + taken->owner, kExitTryLater);
@@ -193,20 +218,24 @@ void add_exec_command(CLI::App& app, CommandLine& line) {
   command->add_option("--job", options->job, "its name (else the command's and a number)")
       ->type_name("NAME");
   command->add_option("--max-requests", options->max_requests, "refuse what goes beyond")
-      ->type_name("N");
-  command->add_option("--exclusive", options->exclusive, "run only if nobody else holds this name")
-      ->type_name("NAME");
+      ->type_name("N")
+      ->check(problem_of_count);
+  CLI::Option* exclusive =
+      command
+          ->add_option("--exclusive", options->exclusive, "run only if nobody else holds this name")
+          ->type_name("NAME")
+          ->check(problem_of_lock);
   command
       ->add_option("--ttl", options->ttl,
                    "how long a lock outlives an owner that died (10m, 5s at least); renewed while "
                    "the command runs, which is ended should the lock be lost")
-      ->type_name("TIME");
+      ->type_name("TIME")
+      ->needs(exclusive);
   command->add_flag("--standalone", options->standalone,
                     "a proxy for this command alone, even if one is running");
   command->prefix_command();
   command->callback([&line, options, command] {
-    options->command = line.behind_dashes;
-    if (options->command.empty()) options->command = command->remaining();
+    options->command = words_of_command(line, command->remaining());
     line.chosen = [&line, options] { return exec(line, *options); };
   });
 }

@@ -369,6 +369,34 @@ class Exec(ExecCase):
         self.assertEqual(plain.returncode, 126)
         self.assertIn(b"Permission denied", plain.stderr)
 
+    def said(self, *words):
+        """What exec, called with these words, makes of them: (exit code, output, complaint)."""
+        done = subprocess.run([binary(), "exec", "--state-dir", self.state, *words], capture_output=True, text=True,
+                              env=self.environment(), timeout=30)
+        return done.returncode, done.stdout, done.stderr
+
+    def test_wrong_words_run_nothing(self):
+        for words, complaint in ((("--exlusive", "sync", "--max-requests", "5", "--"), "not expected: --exlusive"),
+                                 (("--exlusive=sync",), "not expected: --exlusive=sync"),
+                                 (("--exclusive", "", "--"), "--exclusive: "),
+                                 (("--exclusive", "a b", "--"), "--exclusive: \"a b\" is no name for a lock"),
+                                 (("--exclusive", "x" * 65, "--"), "64 at most"),
+                                 (("--max-requests", "-1", "--"), "--max-requests: "),
+                                 (("--max-requests", "0", "--"), "--max-requests: "),
+                                 (("--ttl", "1h", "--"), "--ttl requires --exclusive")):
+            with self.subTest(words=words):
+                code, said, told = self.said(*words, "sh", "-c", "echo ran")
+                self.assertEqual((code, said), (2, ""))
+                self.assertIn(complaint, told)
+
+    def test_dashes_of_the_command_are_its_own(self):
+        for words, wanted in ((("--", "sh", "-c", 'echo "$@"', "sh", "a", "--", "b"), "a -- b\n"),
+                              (("sh", "-c", 'echo "$@"', "sh", "a", "--", "b"), "a -- b\n"),
+                              (("--job", "j", "printf", "--", "%s", "x"), "x")):
+            with self.subTest(words=words):
+                code, said, told = self.said(*words)
+                self.assertEqual((code, said), (0, wanted), told)
+
     def test_an_exit_code_where_ends_of_children_are_ignored(self):
         """Some supervisors start what they start with SIGCHLD ignored."""
         done = subprocess.run(self.command("sh", "-c", "exit 7"), env=self.environment(), timeout=30,
