@@ -24,16 +24,22 @@ JobVerdict job_ask(const JobRules& rules, JobState& state, std::string_view run,
   if (restarts(rules, state, run, now) && (under_way.run == 0 || run != state.run)) {
     state = JobState{};
     state.run = run;
-    state.started = now;
+    state.started = state.last_seen = now;
   }
-  state.last_seen = now;
   const JobVerdict answer = verdict(rules, state, under_way.job);
+  // To ask in vain is silence, or who asks every five minutes would be refused for good. One that
+  // names its runs does not restart by silence: there it says no more than that it is there.
+  if (answer == JobVerdict::go || !run.empty()) state.last_seen = now;
   if (answer == JobVerdict::go) {
     ++state.requests;
   } else {
     ++state.refused;
   }
   return answer;
+}
+
+Instant job_restart_at(const JobRules& rules, const JobState& state) {
+  return state.last_seen + rules.restart_after;
 }
 
 bool job_run_is_past(const JobState& state, Instant latest_start) {

@@ -1,8 +1,7 @@
 // What one job may do: how many requests in a run, how many at once, how many failures in a row. A
 // pure state and two functions over it. A run is what a job restarts with: a job that names its
-// runs
-// (`sluice exec` does) starts a new one with a new name; one that does not has restarted when
-// nothing was heard of it for `restart_after`.
+// runs (`sluice exec` does) starts a new one with a new name; one that does not has restarted when
+// it has sent nothing for `restart_after`, however often it was refused.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +17,7 @@ struct JobRules {
   std::uint64_t max_requests = 0;  // in a run; 0: no limit
   unsigned max_concurrency = 0;    // 0: no limit
   unsigned fail_after = 20;        // failures in a row; 0: never
-  Duration restart_after = 10min;  // of silence
+  Duration restart_after = 10min;  // of sending nothing
   bool operator==(const JobRules&) const = default;
 };
 
@@ -53,6 +52,9 @@ struct JobLoad {
 // Begins a new run where one is due, and asks for one request more.
 JobVerdict job_ask(const JobRules& rules, JobState& state, std::string_view run, JobLoad under_way,
                    Instant now);
+
+// When one that does not name its runs may go on, if nothing of it is under way.
+Instant job_restart_at(const JobRules& rules, const JobState& state);
 
 // Of the latest start of a job's runs: whether this one was over by then.
 bool job_run_is_past(const JobState& state, Instant latest_start);

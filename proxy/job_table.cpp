@@ -18,21 +18,28 @@ std::string place_of(std::string_view name, std::string_view run) {
   return place;
 }
 
+// How long it stays refused. What is under way keeps a run from ending.
+Duration time_to_restart(const JobRules& rules, const JobState& state, unsigned in_flight,
+                         Instant now) {
+  return in_flight > 0 ? rules.restart_after
+                       : std::max(job_restart_at(rules, state) - now, Duration(0));
+}
+
 Refusal refuse_job(const std::string& name, JobVerdict verdict, const JobRules& rules,
-                   const JobState& state) {
+                   const JobState& state, Duration left) {
   const bool failed = verdict == JobVerdict::has_failed;
   Refusal refusal{429, failed ? "job-failed" : "job-limit", "http_request_denied", "job " + name};
-  const std::string silence = state.run.empty() ? "after " + format_duration(rules.restart_after) +
-                                                      " of silence or under another name"
-                                                : "with its next run";
+  const std::string again = state.run.empty()
+                                ? "in " + format_duration(left) + " or under another name"
+                                : "with its next run";
   switch (verdict) {
     case JobVerdict::has_failed:
       refusal.detail += " has failed " + std::to_string(rules.fail_after) +
-                        " times in a row; it may go on " + silence;
+                        " times in a row; it may go on " + again;
       break;
     case JobVerdict::too_many:
       refusal.detail += " has sent the " + std::to_string(rules.max_requests) +
-                        " requests it may send; it may go on " + silence;
+                        " requests it may send; it may go on " + again;
       break;
     case JobVerdict::too_much:
       refusal.detail += " has " + std::to_string(rules.max_concurrency) +
@@ -41,7 +48,7 @@ Refusal refuse_job(const std::string& name, JobVerdict verdict, const JobRules& 
       return refusal;
     case JobVerdict::go: break;
   }
-  refusal.retry_after_s = static_cast<int>((rules.restart_after + 1s - 1us) / 1s);
+  refusal.retry_after_s = static_cast<int>((left + 1s - 1us) / 1s);
   refusal.retry_after_s = std::max(refusal.retry_after_s, 1);
   refusal.hopeless = true;
   return refusal;
@@ -158,7 +165,9 @@ JobTable::Entrance JobTable::enter(const JobClaim& claim, const ClockPair& now) 
                                      {job.in_flight, under_way}, now.mono);
   if (job.state.started != started) job.written = JobState{};
   if (verdict != JobVerdict::go) {
-    return {{}, refuse_job(job.name, verdict, job.rules, job.state)};
+    return {{},
+            refuse_job(job.name, verdict, job.rules, job.state,
+                       time_to_restart(job.rules, job.state, job.in_flight, now.mono))};
   }
   ++job.in_flight;
   ++shard.under_way[job.name];

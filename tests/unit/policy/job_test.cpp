@@ -65,12 +65,14 @@ TEST_CASE("job: fails after twenty failures in a row, and stays so until it rest
   SUBCASE("a late success does not lift it") {
     script.told(Kind::success).asks(JobVerdict::has_failed);
   }
-  SUBCASE("asking again and again is not silence") {
-    for (int i = 1; i <= 10; ++i) {
-      script.at(std::chrono::minutes(9 * i)).asks(JobVerdict::has_failed);
-    }
-    script.at(90min + 10min).asks(JobVerdict::go);
+  SUBCASE("asking in vain does not prolong it") {
+    script.at(5min).asks(JobVerdict::has_failed).at(10min - 1s).asks(JobVerdict::has_failed);
+    script.at(10min).asks(JobVerdict::go);
     CHECK(script.state().failures == 0);
+  }
+  SUBCASE("nor does it make one restart that names its runs") {
+    script.run("a").goes(Kind::network, 20).asks(JobVerdict::has_failed);
+    script.at(1h).asks(JobVerdict::has_failed);
   }
 }
 
@@ -89,7 +91,7 @@ TEST_CASE("job: so many requests in a run") {
   Script script({.max_requests = 3});
   script.goes(Kind::success, 3).asks(JobVerdict::too_many);
   SUBCASE("silence starts a new one") {
-    script.at(9min).asks(JobVerdict::too_many).at(19min).asks(JobVerdict::go);
+    script.at(9min).asks(JobVerdict::too_many).at(10min).asks(JobVerdict::go);
     CHECK(script.state().requests == 1);
   }
 }
@@ -119,6 +121,12 @@ TEST_CASE("job: so many at once, in all of its runs together") {
   Script script({.max_concurrency = 2});
   script.run("a").others(1).asks(JobVerdict::go).asks(JobVerdict::too_much);
   script.others(0).asks(JobVerdict::go);
+}
+
+TEST_CASE("job: a run that begins with a refusal has begun") {
+  Script script({.max_concurrency = 1});
+  script.others(1).asks(JobVerdict::too_much).asks(JobVerdict::too_much);
+  CHECK(script.state().refused == 2);
 }
 
 TEST_CASE("job: other runs under way do not keep one from restarting") {

@@ -38,14 +38,16 @@ TEST_CASE("jobs: refusals say which job and when it may go on") {
   JobTable jobs(nullptr, config);
   CHECK(reason_of(jobs, {"a"}) == "");
   CHECK(reason_of(jobs, {"a"}) == "");
-  const auto limited = jobs.enter({"a"}, clock(0s));
+  CHECK(reason_of(jobs, {"a"}, 1min) == "job-limit");
+  const auto limited = jobs.enter({"a"}, clock(5min));
   REQUIRE(limited.refusal);
   CHECK(limited.refusal->status == 429);
   CHECK(limited.refusal->reason == "job-limit");
   CHECK(limited.refusal->detail ==
-        "job a has sent the 2 requests it may send; it may go on after 10 min of silence or under "
-        "another name");
-  CHECK(limited.refusal->retry_after_s == 600);
+        "job a has sent the 2 requests it may send; it may go on in 5 min or under another "
+        "name");
+  CHECK(limited.refusal->retry_after_s == 300);
+  CHECK(reason_of(jobs, {"a"}, 10min) == "");
   CHECK(reason_of(jobs, {"b"}) == "");
 
   auto first = jobs.enter({"nightly"}, clock(0s));
