@@ -50,8 +50,30 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   _exit(127);
 }
 
-int exit_code(int status) {
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+timespec rest_until(Instant due) {
+  const Duration left = std::max(due - monotonic_now(), Duration(0));
+  return {static_cast<time_t>(left / 1s), static_cast<long>(left % 1s / 1us * 1000)};
+}
+
+// What the terminal sends, the kernel sends to the child as well: but for its end, which it tells
+// the leader of the session only.
+bool is_ours_alone(const siginfo_t& about) {
+  return about.si_code <= SI_USER || (about.si_signo == SIGHUP && getsid(0) == getpid());
+}
+
+ChildEnd end_of(int status) {
+  if (WIFSIGNALED(status)) return {128 + WTERMSIG(status), true};
+  return {WEXITSTATUS(status)};
+}
+
+// Of our children that have ended, all but this one.
+void let_others_go(pid_t child) {
+  for (;;) {
+    siginfo_t ended{};
+    if (waitid(P_ALL, 0, &ended, WEXITED | WNOHANG | WNOWAIT) != 0) return;
+    if (ended.si_pid == 0 || ended.si_pid == child) return;
+    waitpid(ended.si_pid, nullptr, WNOHANG);
+  }
 }
 
 }  // namespace
@@ -61,6 +83,33 @@ void hold_signals() {
   sigprocmask(SIG_BLOCK, &set, nullptr);
   // POSIX: the children of who ignores SIGCHLD leave no exit code behind.
   signal(SIGCHLD, SIG_DFL);
+}
+
+std::optional<int> early_end() {
+  sigset_t ends;
+  sigemptyset(&ends);
+  for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) sigaddset(&ends, number);
+  const timespec at_once{};
+  const int number = sigtimedwait(&ends, nullptr, &at_once);
+  return number > 0 ? std::optional(number) : std::nullopt;
+}
+
+void adopt_orphans() { prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+bool is_alone_within(Duration patience) {
+  sigset_t end_of_child;
+  sigemptyset(&end_of_child);
+  sigaddset(&end_of_child, SIGCHLD);
+  const Instant due = monotonic_now() + patience;
+  for (;;) {
+    pid_t ended = 0;
+    do {
+      ended = waitpid(-1, nullptr, WNOHANG);
+    } while (ended > 0);
+    if (ended < 0) return true;
+    const timespec pause = rest_until(due);
+    if (sigtimedwait(&end_of_child, nullptr, &pause) < 0 && monotonic_now() >= due) return false;
+  }
 }
 
 StartedChild start_child(const ChildOptions& options) {
@@ -87,20 +136,19 @@ StartedChild start_child(const ChildOptions& options) {
   return {child};
 }
 
-int wait_for_child(pid_t child, Duration interval, const std::function<void()>& tick) {
+ChildEnd wait_for_child(pid_t child, Duration interval, const std::function<void()>& tick) {
   const sigset_t set = held_signals();
   Instant due = monotonic_now() + interval;
   for (;;) {
-    const Duration left = std::max(due - monotonic_now(), Duration(0));
-    const timespec pause{static_cast<time_t>(left / 1s), static_cast<long>(left % 1s / 1us * 1000)};
+    const timespec pause = rest_until(due);
     siginfo_t about;
     const int number = sigtimedwait(&set, &about, &pause);
-    // What the terminal sends, the kernel sends to the child as well.
-    if (number > 0 && number != SIGCHLD && about.si_code <= SI_USER) kill(child, number);
+    if (number > 0 && number != SIGCHLD && is_ours_alone(about)) kill(child, number);
     int status = 0;
     const pid_t ended = waitpid(child, &status, WNOHANG);
-    if (ended == child) return exit_code(status);
-    if (ended < 0 && errno == ECHILD) return kUnknownEnd;
+    if (ended == child) return end_of(status);
+    if (ended < 0 && errno == ECHILD) return {kUnknownEnd};
+    let_others_go(child);
     if (const Instant now = monotonic_now(); now >= due) {
       tick();
       due = now + interval;

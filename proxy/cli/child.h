@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,14 @@ namespace sluice {
 // also where whoever started us ignored that. Call before the child starts; a child starts with
 // nothing blocked.
 void hold_signals();
+
+// One of the held signals that ask us to end, where it came before there was a child to have it.
+std::optional<int> early_end();
+
+// Who is left behind by a descendant that ends becomes a child of ours, so that it is not lost
+// sight of; wait_for_child() sees to those that end.
+void adopt_orphans();
+bool is_alone_within(Duration patience);  // whether all children have ended by then
 
 struct ChildOptions {
   std::vector<std::string> command{};
@@ -33,9 +42,14 @@ struct StartedChild {
 // A child gets SIGTERM when we end before it, however we end.
 StartedChild start_child(const ChildOptions& options);
 
-// Passes signals on until the child has ended, and gives its exit code, or 128 and the signal that
-// ended it. `tick` is called every `interval`, whatever signals come.
-int wait_for_child(pid_t child, Duration interval, const std::function<void()>& tick);
+struct ChildEnd {
+  int exit_code;  // or 128 and the signal that ended it
+  bool by_signal = false;
+};
+
+// Passes signals on until the child has ended; of adopted children, it lets go of those that end.
+// `tick` is called every `interval`, whatever signals come.
+ChildEnd wait_for_child(pid_t child, Duration interval, const std::function<void()>& tick);
 
 void end_child(pid_t child);  // SIGTERM, and waits
 

@@ -51,6 +51,7 @@ std::string Exclusive::holder() const {
 }
 
 Exclusive::~Exclusive() {
+  if (left_) return;
   [[maybe_unused]] const auto released =
       wait_for([this](Completion done) { release_lease(*store_, name_, owner_, std::move(done)); });
 }

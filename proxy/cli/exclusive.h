@@ -23,7 +23,8 @@ class Exclusive {
   // `run` tells this owner from every other, also from one with its process number elsewhere.
   static Result<Taken> take(const LoadedConfig& loaded, const std::string& name, Duration ttl,
                             const std::string& run, const std::string& command);
-  ~Exclusive();  // gives it back
+  ~Exclusive();  // gives it back, unless
+  void leave_to_its_end() { left_ = true; }
   Exclusive(const Exclusive&) = delete;
   Exclusive& operator=(const Exclusive&) = delete;
 
@@ -43,6 +44,7 @@ class Exclusive {
   const Duration ttl_;
   Instant renewed_{};  // the last time that it was known to be ours
   Instant tried_{};
+  bool left_ = false;
 };
 
 }  // namespace sluice

@@ -26,6 +26,7 @@ namespace {
 constexpr Duration kTick = 1s;
 constexpr Duration kShortestTtl = 5s;  // what a renewal may take on a busy disk, and some
 constexpr Duration kMercy = 10s;       // between SIGTERM and SIGKILL
+constexpr Duration kPatience = 2s;     // for what the same Ctrl-C ends
 constexpr std::size_t kRunBytes = 8;
 
 struct ExecOptions {
@@ -143,17 +144,23 @@ int run(const CommandLine& line, const ExecOptions& options, const LoadedConfig&
   proxy.user = job;
   const auto variables = prepare_clients(loaded, proxy, line.environment);
   if (!variables) return fail(variables.error());
+  if (const auto number = early_end()) return 128 + *number;
   const StartedChild child = start_child(
       {.command = options.command, .environment = merged(line.environment, *variables)});
   if (child.process < 0) return fail(child.error, child.exit_code);
   (*door)->start();
   Ground ground(options.exclusive, exclusive, host->own.get());
-  const int code =
+  const ChildEnd end =
       wait_for_child(child.process, ground.interval(), [&] { ground.look(child.process); });
   const auto state = (*door)->close();
   if (host->own) host->own->end();
   summarise(job, state, loaded.config.budget.currency);
-  return ground.lock_lost() ? kExitTryLater : code;
+  if (exclusive != nullptr && end.by_signal && !is_alone_within(kPatience)) {
+    std::cerr << "sluice: what the command has started goes on without it, so the lock "
+              << options.exclusive << " is kept until its time is over (" << options.ttl << ")\n";
+    exclusive->leave_to_its_end();
+  }
+  return ground.lock_lost() ? kExitTryLater : end.exit_code;
 }
 
 // Everything from the first word that is none of ours. Ours end at the first "--" at the latest.
@@ -200,6 +207,7 @@ int exec(const CommandLine& line, const ExecOptions& options) {
       return fail(options.exclusive + " is already running: " + taken->owner, kExitTryLater);
     }
     exclusive = std::move(taken->held);
+    adopt_orphans();
   }
   return run(line, options, loaded, run_name, exclusive.get());
 }

@@ -67,7 +67,8 @@ Result<std::unique_ptr<PrivateProxy>> PrivateProxy::start(const ConfigFlags& fla
 PrivateProxy::~PrivateProxy() { end(); }
 
 bool PrivateProxy::has_ended() {
-  if (process_ >= 0 && waitpid(process_, nullptr, WNOHANG) == process_) process_ = -1;
+  // Less than zero: whoever waits for all children has seen it end.
+  if (process_ >= 0 && waitpid(process_, nullptr, WNOHANG) != 0) process_ = -1;
   return process_ < 0;
 }
 

@@ -1,5 +1,6 @@
 """`sluice exec`: unmodified clients over HTTPS, exit codes and signals, locks, `sluice env` and `sluice ca`."""
 
+import fcntl
 import hashlib
 import importlib.util
 import json
@@ -11,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -475,6 +477,17 @@ class Exec(ExecCase):
             self.assertEqual(process.communicate(timeout=20)[0], b"caught\n")
             self.assertEqual(process.returncode, 3)
 
+    def test_a_signal_before_the_command_is_there(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            def be_early():  # what is blocked and pending stays so through exec
+                signal.pthread_sigmask(signal.SIG_BLOCK, [number])
+                os.kill(os.getpid(), number)
+
+            with self.subTest(number):
+                done = subprocess.run(self.command("sh", "-c", "echo ran"), env=self.environment(), capture_output=True,
+                                      timeout=30, preexec_fn=be_early)
+                self.assertEqual((done.returncode, done.stdout), (128 + number, b""), done.stderr)
+
     def test_the_private_proxy_ends_with_the_command(self):
         done = self.exec("sh", "-c", "echo $http_proxy")
         port = int(done.stdout.decode().strip().rpartition(":")[2])
@@ -610,6 +623,67 @@ print(good)""" % ((HOST, origin.port) * 2)
         self.assertIn(b"job long: 2 requests", said)
 
 
+class Terminal(ExecCase):
+    """What a terminal sends reaches the command, and once."""
+
+    def start(self, *command):
+        """A process that leads the session of a terminal of its own."""
+        self.master, slave = os.openpty()
+
+        def lead():
+            os.setsid()
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+        process = subprocess.Popen(command, env=self.environment(), stdin=slave, stdout=slave, stderr=slave, preexec_fn=lead)
+        os.close(slave)
+        self.said = ""
+        self.addCleanup(self.hang_up)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def hang_up(self):
+        if self.master is not None:
+            os.close(self.master)
+            self.master = None
+
+    def read_until(self, text):
+        while text not in self.said:
+            try:
+                self.said += os.read(self.master, 4096).decode()
+            except OSError:  # everybody has closed it
+                self.fail("%r did not come, but %r" % (text, self.said))
+
+    def test_ctrl_c_comes_once(self):
+        script = "trap 'echo interrupted' INT; trap 'echo over; exit 3' TERM; echo ready; while :; do sleep 0.05; done"
+        process = self.start(*self.command("sh", "-c", script))
+        self.read_until("ready")
+        os.write(self.master, b"\x03")
+        self.read_until("interrupted")
+        process.terminate()
+        self.read_until("over")
+        self.assertEqual(process.wait(20), 3)
+        self.assertEqual(self.said.count("interrupted"), 1, self.said)
+
+    def test_the_end_of_the_terminal(self):
+        seen = os.path.join(self.directory, "hung-up")
+        script = "trap 'echo seen >\"$0\"; exit 4' HUP; echo ready; while :; do sleep 0.05; done"
+        process = self.start(*self.command("sh", "-c", script, seen))
+        self.read_until("ready")
+        self.hang_up()
+        self.assertEqual(process.wait(20), 4)
+        self.assertTrue(os.path.exists(seen))
+
+    def test_stopped_and_brought_back(self):
+        shell = 'set -m; "$@"; echo stopped $?; fg >/dev/null; echo ended $?'
+        self.start("bash", "-c", shell, "bash", *self.command("sh", "-c", "echo ready; read x; exit 6"))
+        self.read_until("ready")
+        os.write(self.master, b"\x1a")
+        self.read_until("stopped %d" % (128 + signal.SIGTSTP))
+        os.write(self.master, b"\n")
+        self.read_until("ended 6")
+
+
 class Locks(ExecCase):
     def hold(self, name, ttl="1h"):
         """A command that has the lock and waits; its attribute `child` is the pid of what it runs."""
@@ -672,6 +746,24 @@ class Locks(ExecCase):
         holder.wait()
         self.assertTrue(self.wait(lambda: not self.lives(holder.child)), "what it ran goes on without the lock")
         self.assertTrue(self.wait(lambda: self.attempt("short").returncode == 0, 20))
+
+    def test_it_is_kept_while_what_the_command_left_goes_on(self):
+        """A shell that a signal ends leaves what it has started behind."""
+        options = ("--exclusive", "left", "--ttl", "1h")
+        with subprocess.Popen(self.command("sh", "-c", "sleep 300 >&2 & echo $!; wait", options=options),
+                              env=self.environment(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+            left = int(process.stdout.readline())
+            self.addCleanup(os.kill, left, signal.SIGKILL)
+            process.terminate()
+            self.assertEqual(process.wait(20), 128 + signal.SIGTERM)
+        self.assertTrue(self.lives(left))
+        self.assertEqual(self.attempt("left").returncode, 75)
+
+    def test_it_is_given_back_when_a_signal_ends_all_of_it(self):
+        holder = self.hold("whole")
+        holder.terminate()
+        self.assertEqual(holder.wait(20), 128 + signal.SIGTERM)
+        self.assertEqual(self.attempt("whole").returncode, 0)
 
     def test_it_is_renewed_whatever_signals_come(self):
         holder = self.hold("busy", "5s")
