@@ -15,10 +15,12 @@ using Micros = std::int64_t;  // millionths of a unit of money; never negative b
 
 Micros to_micros(double money);
 
-// Before it is sent, by the path rules and else by per_request. The query is not looked at.
+// Before it is sent, by the path rules and else by per_request; at least a millionth, if it costs
+// anything. The query is not looked at.
 Micros request_cost(const CostRules& rules, std::string_view path);
 
-// What a response header says: a plain decimal number, "0.0125". None: it is no such thing.
+// What a response header says: a decimal number, "0.0125" or "1.25e-02", rounded up to a millionth.
+// None: it is no such thing.
 std::optional<Micros> parse_cost(std::string_view value);
 
 // "12.50", "0.0125": two decimals or as many as it takes.

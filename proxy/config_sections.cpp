@@ -159,10 +159,20 @@ void read_jobs(const TomlTable& jobs, JobsConfig& config) {
   }
 }
 
-void read_budget(const TomlTable& budget, BudgetConfig& config) {
+// A limit that is too small to count must not pass for none.
+void read_money(const TomlTable& table, std::string_view key, double& out) {
   constexpr double kMostMoney = 1e9;
-  budget.read("daily", config.daily, 0.0, kMostMoney);
-  budget.read("monthly", config.monthly, 0.0, kMostMoney);
+  constexpr double kLeastMoney = 1e-6;
+  table.read(key, out, 0.0, kMostMoney);
+  if (out > 0 && out < kLeastMoney && table.has(key)) {
+    table.complain(key,
+                   dotted(table.path(), key) + " must be 0, for no limit, or at least 0.000001");
+  }
+}
+
+void read_budget(const TomlTable& budget, BudgetConfig& config) {
+  read_money(budget, "daily", config.daily);
+  read_money(budget, "monthly", config.monthly);
   budget.read("currency", config.currency);
   if (config.currency.empty() || config.currency.size() > 8) {
     budget.complain("currency", "budget.currency must be a short name, such as \"EUR\"");

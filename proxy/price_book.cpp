@@ -9,6 +9,7 @@ namespace sluice {
 namespace {
 
 constexpr Micros kSmallestCoin = 1;
+constexpr Duration kSaidAgain = 10min;
 constexpr std::uint64_t kNoPrice = 1'000'000'000'000'000;  // beyond what an answer can name
 
 std::string name_of(const PriceClass& of) {
@@ -72,6 +73,15 @@ bool PriceBook::scouted(const PriceClass& of, bool answered) {
   ready_.merge(known.waiting);
   known.waiting.clear();
   return answered && known.dearest == 0 && !std::exchange(known.complained, true);
+}
+
+bool PriceBook::unreadable(const PriceClass& of, UtcTime now) {
+  const std::lock_guard guard(mutex_);
+  Known& known = find(of);
+  // A clock that was set back must not make it silent.
+  if (now >= known.unreadable && now - known.unreadable < kSaidAgain) return false;
+  known.unreadable = now;
+  return true;
 }
 
 std::vector<std::string> PriceBook::take_ready() {

@@ -41,6 +41,8 @@ class PriceBook {
   void named(const PriceClass& of, Micros price, UtcTime now);
   // A scout is back. True: it brought no price, for the first time.
   bool scouted(const PriceClass& of, bool answered);
+  // An answer's price cannot be read. True: nobody has said so lately.
+  bool unreadable(const PriceClass& of, UtcTime now);
   // Who may ask again.
   std::vector<std::string> take_ready();
   // What other processes have learned.
@@ -52,6 +54,7 @@ class PriceBook {
     Micros dearest = 0;  // 0: none was named
     bool scouting = false;
     bool complained = false;
+    UtcTime unreadable{};  // when that was last said
     std::set<std::string> waiting;
   };
   Known& find(const PriceClass& of);

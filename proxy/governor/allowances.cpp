@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "policy/classify.h"
 #include "proxy/clock.h"
 
 namespace sluice {
@@ -11,6 +12,7 @@ namespace {
 
 // Between a key and a role; in no key. A role with limits of its own has windows of its own.
 constexpr char kRoleMark = '\0';
+constexpr std::size_t kLongestValueShown = 60;
 
 bool has_own_limits(const Match& match) {
   return match.role != nullptr && match.role->rules.limits != match.policy->rules.limits;
@@ -164,14 +166,23 @@ void Allowances::scouted(const Journey& who, const Allowance& taken, bool answer
       who.match.policy->name, who.match.rules->cost.header);
 }
 
-// Without an answer the origin may have charged what was expected of it.
-void Allowances::spent(const Journey& who, const Allowance& taken, std::optional<Micros> named,
-                       bool answered) {
+void Allowances::complain_of(const Journey& who, const std::string& value) {
+  if (!prices_.unreadable(price_class(who), utc_now())) return;
+  spdlog::warn(
+      "policy {}: \"{}\" in {} is not a price; until it is a number such as 0.0125 or 5e-04, each "
+      "request counts as much as the dearest known one",
+      who.match.policy->name, printable(value, kLongestValueShown), who.match.rules->cost.header);
+}
+
+// Where the answer is missing or cannot be read, the origin may have charged what was expected.
+void Allowances::spent(const Journey& who, const Allowance& taken, const Bill& bill) {
   if (!who.cost) return;
-  const bool unknown = !named && !answered && who.cost->open && !taken.scout;
-  const Micros cost = named.value_or(unknown ? taken.money : who.cost->price);
-  if (who.cost->open) prices_.named(price_class(who), cost, taken.at);
-  scouted(who, taken, answered);
+  const bool unreadable = !bill.named && bill.unreadable && who.cost->open;
+  const bool lost = !bill.named && !bill.answered && who.cost->open && !taken.scout;
+  const Micros cost = bill.named.value_or(unreadable || lost ? taken.money : who.cost->price);
+  if (bill.named && who.cost->open) prices_.named(price_class(who), cost, taken.at);
+  if (unreadable) complain_of(who, *bill.unreadable);
+  scouted(who, taken, bill.answered && !unreadable);
   ledger_.correct({.taken = taken.money, .until = taken.day_end}, cost, utc_now());
   book_.add({who.match.policy->name, who.cost->host, who.job, cost}, taken.at);
   if (who.pass) who.pass->add_cost(cost);

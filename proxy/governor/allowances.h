@@ -75,9 +75,13 @@ class Allowances {
   std::optional<Answer> stopped(const Journey& who);
   Answer take(const std::string& key, const Journey& who);
   void give_back(const std::string& key, const Journey& who, const Allowance& taken);
-  // It was sent, and its answer has named this price; `answered`: or could have.
-  void spent(const Journey& who, const Allowance& taken, std::optional<Micros> named,
-             bool answered);
+  // It was sent, and this is the word of its answer about the price.
+  struct Bill {
+    std::optional<Micros> named{};
+    std::optional<std::string> unreadable{};  // what stands where the price should
+    bool answered = true;
+  };
+  void spent(const Journey& who, const Allowance& taken, const Bill& bill);
   // Whoever waited for a price. Not with a gate's lock held.
   void tell_ready();
 
@@ -89,6 +93,7 @@ class Allowances {
   void take_money(const std::string& key, const Journey& who, Answer& answer);
   bool is_bound(const Journey& who) const;
   void scouted(const Journey& who, const Allowance& taken, bool answered);
+  void complain_of(const Journey& who, const std::string& value);
 
   const bool go_on_;
   RequestLimits limits_;

@@ -44,6 +44,18 @@ bool has_idempotency_key(const Head& request) {
   });
 }
 
+// The first price that can be read, if the answer names several.
+Allowances::Bill bill_of(const CostRules& rules, const Head* response) {
+  Allowances::Bill bill{.answered = response != nullptr};
+  if (response == nullptr || rules.header.empty()) return bill;
+  for (const Field& field : response->fields) {
+    if (bill.named || !equals_ignoring_case(field.name, rules.header)) continue;
+    bill.named = parse_cost(field.value);
+    if (!bill.named) bill.unreadable = field.value;
+  }
+  return bill;
+}
+
 }  // namespace
 
 Governor::Governor(Store& store, std::shared_ptr<const Rulebook> rules, Options options)
@@ -278,14 +290,7 @@ void Governor::settle(Permit::Body& permit, const Head* response) {
     return allowances_.tell_ready();
   }
   if (!who.cost) return;
-  std::optional<Micros> named;
-  const std::string& header = who.match.rules->cost.header;
-  if (response != nullptr && !header.empty()) {
-    for (const Field& field : response->fields) {
-      if (!named && equals_ignoring_case(field.name, header)) named = parse_cost(field.value);
-    }
-  }
-  allowances_.spent(who, taken, named, response != nullptr);
+  allowances_.spent(who, taken, bill_of(who.match.rules->cost, response));
   allowances_.tell_ready();
 }
 

@@ -148,6 +148,21 @@ class Budget(BudgetCase):
         self.assertEqual(answers, [200, 200, 200, 429, 429, 429], "0.75 is spent, and the next would cost 0.25")
         self.assertAlmostEqual(self.wait_report(proxy, 3)["day"]["spent"], 0.75)
 
+    def test_a_price_with_an_exponent_counts(self):
+        policy = SHORT + '[cost]\nheader = "x-litellm-response-cost"\n'
+        proxy = self.budgeted(policy, settings=("budget.daily=0.001",))
+        origin = self.origin(replying(response_bytes(b"ok", "200 OK", "X-Litellm-Response-Cost: 5e-04")))
+        answers = [self.fetch(origin.url(), proxy=proxy).status for _ in range(4)]
+        self.assertEqual(answers, [200, 429, 429, 429])
+
+    def test_a_price_that_cannot_be_read_counts_as_what_was_declared(self):
+        proxy = self.budgeted(PRICED + 'header = "x-cost"\n')
+        origin = self.origin(replying(response_bytes(b"ok", "200 OK", "X-Cost: 0.01 \xe2\x82\xac")))
+        answers = [self.fetch(origin.url(), proxy=proxy).status for _ in range(10)]
+        self.assertEqual(answers, [200] * 8 + [429] * 2)
+        self.assertTrue(origin.wait(lambda: "in x-cost is not a price" in proxy.log()))
+        self.assertEqual(proxy.log().count("is not a price"), 1, "once in a while")
+
     def test_a_crowd_whose_price_nobody_knows_yet(self):
         """64 first requests at once: one finds out what they cost, and all together stay within the mark."""
         proxy = self.budgeted(SHORT.replace('max_wait = "0s"', 'max_wait = "30s"') + '[cost]\nheader = "x-cost"\n')

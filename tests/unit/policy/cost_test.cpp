@@ -13,6 +13,11 @@ TEST_CASE("cost: what a request costs before it is sent") {
   CHECK(request_cost(rules, "/free?x=/v1/images/") == 0);
   CHECK(request_cost(rules, "/other") == 10000);
   CHECK(request_cost({}, "/other") == 0);
+  rules.per_request = 4e-7;
+  rules.paths = {{"/less", 1e-12}, {"/none", 0.0}};
+  CHECK(request_cost(rules, "/other") == 1);
+  CHECK(request_cost(rules, "/less") == 1);
+  CHECK(request_cost(rules, "/none") == 0);
 }
 
 TEST_CASE("cost: what a header says") {
@@ -32,7 +37,31 @@ TEST_CASE("cost: what a header says") {
       {"", std::nullopt},
       {".", std::nullopt},
       {"-1", std::nullopt},
-      {"1e3", std::nullopt},
+      {"5e-04", 500},
+      {"5E-4", 500},
+      {"1.25e-02", 12500},
+      {"125e-4", 12500},
+      {"1e3", 1000000000},
+      {"1.5e+1", 15000000},
+      {".5e1", 5000000},
+      {"0.000000001e9", 1000000},
+      {"1000000000000e-6", 1000000000000},
+      {"1.23456789e-5", 13},
+      {"3e-9", 1},
+      {"1e-9999", 1},
+      {"0e9999", 0},
+      {"0e-9999", 0},
+      {"1e9", std::nullopt},
+      {"1e9999", std::nullopt},
+      {"1e", std::nullopt},
+      {"1e+", std::nullopt},
+      {"e5", std::nullopt},
+      {"1e-", std::nullopt},
+      {"1e1.5", std::nullopt},
+      {"1e99999", std::nullopt},
+      {"1e1e1", std::nullopt},
+      {"0x10", std::nullopt},
+      {"0.0005 USD", std::nullopt},
       {"0.1.2", std::nullopt},
       {"$1", std::nullopt},
       {"1,50", std::nullopt},

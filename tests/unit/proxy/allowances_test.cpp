@@ -136,7 +136,7 @@ TEST_CASE("allowances: who only observes is let through, counted, and told") {
       const auto answer = desk.allowances.take("h.test", desk.journey());
       REQUIRE(answer.kind == Kind::go);
       why = answer.why;
-      desk.allowances.spent(desk.journey(), answer.taken, 300'000, true);
+      desk.allowances.spent(desk.journey(), answer.taken, {.named = 300'000});
     }
     CHECK(why.find("is used up to its stop mark") != std::string::npos);
     CHECK_FALSE(desk.allowances.stopped(desk.journey()));
@@ -154,7 +154,10 @@ struct HeaderDesk : Desk {
     return allowances.take(key, journey());
   }
   void end(const Allowances::Answer& taken, std::optional<Micros> named, bool answered = true) {
-    allowances.spent(journey(), taken.taken, named, answered);
+    end(taken, Allowances::Bill{.named = named, .answered = answered});
+  }
+  void end(const Allowances::Answer& taken, const Allowances::Bill& bill) {
+    allowances.spent(journey(), taken.taken, bill);
     allowances.tell_ready();
   }
 };
@@ -228,6 +231,34 @@ TEST_CASE("allowances: sent and never answered, it may have cost what it was exp
   desk.end(desk.ask(), std::nullopt, false);
   desk.end(desk.ask(), std::nullopt, true);  // answered, and the answer has named nothing
   CHECK(desk.report().day.used == 200'000);
+}
+
+TEST_CASE("allowances: a price that cannot be read is the dearest known, and teaches nothing") {
+  HeaderDesk desk;
+  const Allowances::Bill strange{.unreadable = "0.01 USD"};
+  SUBCASE("none is known: the smallest coin, and one at a time") {
+    for (int i = 0; i < 3; ++i) {
+      const auto taken = desk.ask();
+      REQUIRE(taken.kind == Kind::go);
+      REQUIRE(desk.ask("g.test").kind == Kind::price);
+      desk.end(taken, strange);
+    }
+    CHECK(desk.report().day.used == 3);
+  }
+  SUBCASE("one was named") {
+    desk.end(desk.ask(), 100'000);
+    desk.end(desk.ask(), strange);
+    CHECK(desk.report().day.used == 200'000);
+  }
+  SUBCASE("the policy declares one") {
+    desk.policy.rules.cost.per_request = 0.1;
+    desk.end(desk.ask(), strange);
+    CHECK(desk.report().day.used == 100'000);
+  }
+  SUBCASE("another field can be read") {
+    desk.end(desk.ask(), {.named = 100'000, .unreadable = "0.01 USD"});
+    CHECK(desk.report().day.used == 100'000);
+  }
 }
 
 TEST_CASE("allowances: nobody waits for a price that exceeds nothing") {

@@ -39,6 +39,18 @@ LoadedConfig with_environment(std::map<std::string, std::string> variables) {
 
 }  // namespace
 
+TEST_CASE("config: a budget too small to count is not taken for none") {
+  for (const char* key : {"daily", "monthly"}) {
+    CAPTURE(key);
+    const std::string set = std::string("[budget]\n") + key + " = ";
+    CHECK(complaints(set + "4e-7\n")
+              .find(std::string("budget.") + key + " must be 0, for no limit") !=
+          std::string::npos);
+    CHECK(complaints(set + "1e-6\n") == "");
+    CHECK(complaints(set + "0.0\n") == "");
+  }
+}
+
 TEST_CASE("config: nothing at all is a working configuration") {
   const LoadedConfig loaded = load_config({}, {});
   CHECK(shown(loaded.problems) == "");
