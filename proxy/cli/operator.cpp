@@ -1,8 +1,6 @@
 // `sluice open KEY --for 10m` and `sluice close KEY`: an operator's word, written to the store in
 // one step per key, so that a running daemon has it at its next decision and can not undo it.
 #include <algorithm>
-#include <cstdlib>
-#include <future>
 #include <iostream>
 
 #include "policy/breaker.h"
@@ -11,13 +9,14 @@
 #include "policy/units.h"
 #include "proxy/cli/commands.h"
 #include "proxy/cli/memory.h"
+#include "proxy/cli/patience.h"
 #include "proxy/cli/terminal.h"
 #include "proxy/clock.h"
+#include "store/blocking.h"
 
 namespace sluice {
 namespace {
 
-// A process that was stopped in the middle of a write keeps the others out.
 constexpr auto kPatience = std::chrono::seconds(10);
 
 struct Order {
@@ -33,35 +32,24 @@ std::string operator_name(const Environment& environment) {
   return printable(behind_sudo.empty() ? environment.get("USER") : behind_sudo).substr(0, 64);
 }
 
-// None: nobody answered in time.
-template <class Start>
-std::optional<Result<std::uint64_t>> wait_patiently(Start start) {
-  auto promise = std::make_shared<std::promise<Result<std::uint64_t>>>();
-  auto future = promise->get_future();
-  start(Completion{
-      {}, [promise](Result<std::uint64_t> result) { promise->set_value(std::move(result)); }});
-  if (future.wait_for(kPatience) != std::future_status::ready) return std::nullopt;
-  return future.get();
-}
-
 // The new state of each key on standard output, an event for each in the store.
 int carry_out(Memory& memory, const std::vector<std::string>& keys, const Act& act,
               const std::string& words) {
   for (const std::string& key : keys) {
     const ClockPair now = clock_now();
-    const auto written = wait_patiently([&](Completion done) {
-      change_host(
-          *memory.store, key, now, memory.rules->longest_cooldown(),
-          [&](HostState state) { return act(std::move(state), now.mono); }, std::move(done));
-      memory.store->append({now.utc, EventKind::operator_act, key, key + " " + words}, {});
+    const auto written = within(kPatience, [&] {
+      return wait_for([&](Completion done) {
+        change_host(
+            *memory.store, key, now, memory.rules->longest_cooldown(),
+            [&](HostState state) { return act(std::move(state), now.mono); }, std::move(done));
+        memory.store->append({now.utc, EventKind::operator_act, key, key + " " + words}, {});
+      });
     });
     if (!written) {
       complain("another process is in the middle of a write to " + memory.directory +
                    " and does not go on: nothing was changed for " + key,
                kExitUnreachable);
-      // The store's own thread waits for that process and cannot be joined.
-      std::cout.flush();
-      std::_Exit(kExitUnreachable);
+      leave(kExitUnreachable);
     }
     if (!*written) return complain(written->error(), kExitUnreachable);
     const auto stored = load_host(*memory.store, key, now, memory.rules->longest_cooldown());

@@ -5,6 +5,7 @@
 
 #include "policy/classify.h"
 #include "proxy/cli/commands.h"
+#include "proxy/cli/patience.h"
 #include "proxy/clock.h"
 #include "proxy/daemon_record.h"
 #include "proxy/stop_file.h"
@@ -15,18 +16,30 @@
 namespace sluice {
 namespace {
 
-// The event is for later readers; what was asked for has happened already.
-void record(const LoadedConfig& loaded, bool in_force, const std::string& reason) {
+constexpr auto kPatience = std::chrono::seconds(2);
+
+// Gives why nothing was recorded, if so.
+std::string append_stop(const LoadedConfig& loaded, bool in_force, const std::string& reason) {
   const UtcTime now = utc_now();
   const auto opened = open_store(loaded.config.store.url, loaded.state_dir, now);
-  if (!opened) {
-    std::cerr << "sluice: no event was recorded: " << opened.error() << "\n";
-    return;
-  }
+  if (!opened) return opened.error();
   const auto recorded = wait_for([&](Completion done) {
     record_stop(*opened->store, in_force, stop_event(in_force, reason, now), std::move(done));
   });
-  if (!recorded) std::cerr << "sluice: no event was recorded: " << recorded.error() << "\n";
+  return recorded ? "" : recorded.error();
+}
+
+// The event is for later readers; what was asked for has happened already, and nobody who asked
+// shall wait for long.
+void record(const LoadedConfig& loaded, bool in_force, const std::string& reason) {
+  const auto problem = within(kPatience, [&] { return append_stop(loaded, in_force, reason); });
+  if (problem && problem->empty()) return;
+  std::cerr << "sluice: no event was recorded: "
+            << (problem ? *problem
+                        : "another process is in the middle of a write to the store and does not "
+                          "go on")
+            << "\n";
+  if (!problem) leave(kExitOk);
 }
 
 // Not even a broken configuration keeps anybody from stopping: where the state lies is known.

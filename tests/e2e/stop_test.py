@@ -160,6 +160,22 @@ class Stop(ProxyCase):
             os.kill(proxy.pid, signal.SIGCONT)
         self.wait_refused(proxy, origin.url(), time.monotonic())
 
+    def test_nobody_waits_for_whoever_is_stopped_in_the_middle_of_a_write(self):
+        proxy, origin = self.start(), self.origin()
+        helper = os.path.join(os.path.dirname(binary()), "tests/hold_store")
+        holder = subprocess.Popen([helper, os.path.dirname(self.state(proxy))], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(holder.stdout.close)
+        self.addCleanup(holder.wait)
+        self.addCleanup(holder.kill)
+        self.assertEqual(holder.stdout.readline(), "held\n")
+        for command, status in (("stop", 503), ("resume", 200)):
+            begun = time.monotonic()
+            told = sluice(proxy, command)
+            self.assertEqual(told.returncode, 0, told)
+            self.assertIn("no event was recorded: another process is in the middle of a write", told.stderr)
+            self.assertLess(time.monotonic() - begun, 10)
+            self.assertTrue(origin.wait(lambda: self.fetch(origin.url(), proxy=proxy).status == status))
+
 
 PIECE = b"2000\r\n%s\r\n" % (b"x" * 8192)
 
