@@ -1,10 +1,11 @@
 #include "proxy/cli/client_environment.h"
 
+#include <algorithm>
+
 namespace sluice {
 namespace {
 
 constexpr std::string_view kLocal = "localhost,127.0.0.0/8,127.0.0.1,::1";
-// Java has a syntax of its own, and no names of networks.
 constexpr std::string_view kLocalJava = "localhost|127.*|[::1]";
 
 // What the user exempts stays exempt.
@@ -15,6 +16,32 @@ std::string no_proxy(const Environment& environment) {
   }
   if (out.find(kLocal) != std::string::npos) return out;
   return out.empty() ? std::string(kLocal) : out + "," + std::string(kLocal);
+}
+
+// Java's only pattern is a "*" at an end. It knows no networks and no ports, and takes a name for
+// itself alone, where other clients take it for what is below it as well.
+std::string java_patterns(const std::string& entry) {
+  if (entry.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                              ".-_*:[]") != std::string::npos) {
+    return {};
+  }
+  const auto colons = std::count(entry.begin(), entry.end(), ':');
+  if (colons == 1) return {};
+  if (colons > 1) return (entry.starts_with('[') ? entry : "[" + entry + "]") + "|";
+  if (entry.starts_with('*')) return entry + "|";
+  return entry.starts_with('.') ? "*" + entry + "|" : entry + "|*." + entry + "|";
+}
+
+std::string no_proxy_for_java(const Environment& environment) {
+  std::string list = no_proxy(environment);
+  list.erase(list.find(kLocal), kLocal.size());
+  std::string out;
+  for (std::size_t at = 0; (at = list.find_first_not_of(", \t", at)) != std::string::npos;) {
+    const std::size_t end = std::min(list.find_first_of(", \t", at), list.size());
+    out += java_patterns(list.substr(at, end - at));
+    at = end;
+  }
+  return out + std::string(kLocalJava);
 }
 
 // Node splits NODE_OPTIONS at spaces outside of double quotes; in them, a backslash takes the next
@@ -44,13 +71,14 @@ std::string appended(const std::string& before, const std::string& added) {
   return before.empty() ? added : before + " " + added;
 }
 
-std::string java_options(const ProxyAddress& proxy, const ClientFiles& files) {
+std::string java_options(const ProxyAddress& proxy, const ClientFiles& files,
+                         const Environment& environment) {
   std::string out;
   for (const char* scheme : {"http", "https"}) {
     const std::string prefix = std::string("-D") + scheme + ".proxy";
     out += prefix + "Host=" + proxy.host + " " + prefix + "Port=" + proxy.port + " ";
   }
-  out += "-Dhttp.nonProxyHosts=" + std::string(kLocalJava);
+  out += "-Dhttp.nonProxyHosts=" + no_proxy_for_java(environment);
   out += " -Djavax.net.ssl.trustStore=" + quoted_for_java(files.trust_store);
   out += std::string(" -Djavax.net.ssl.trustStorePassword=") + kTrustStorePassword;
   return out;
@@ -109,8 +137,8 @@ Variables client_environment(const ProxyAddress& proxy, const ClientFiles& files
   out.emplace_back("WGETRC", files.wgetrc);
   // An empty first element stands for PHP's own directory.
   out.emplace_back("PHP_INI_SCAN_DIR", environment.get("PHP_INI_SCAN_DIR") + ":" + files.php_ini);
-  out.emplace_back("JAVA_TOOL_OPTIONS",
-                   appended(environment.get("JAVA_TOOL_OPTIONS"), java_options(proxy, files)));
+  out.emplace_back("JAVA_TOOL_OPTIONS", appended(environment.get("JAVA_TOOL_OPTIONS"),
+                                                 java_options(proxy, files, environment)));
   return out;
 }
 

@@ -107,7 +107,7 @@ void tidy(const std::string& directory, const std::string& used) {
 Result<std::string> put(const std::string& path, const std::string& text) {
   if (content(path) == text) return path;
   const std::string draft = path + "." + std::to_string(getpid());
-  const OwnedSocket file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  const OwnedSocket file(::open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (!file || write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
       rename(draft.c_str(), path.c_str()) != 0) {
     return Error{path + " cannot be written: " + std::strerror(errno)};
@@ -185,6 +185,8 @@ Result<ClientFiles> write_client_files(const std::string& directory, const std::
                           place + "/wgetrc", place + "/php",           place + "/node-proxy.cjs"};
   std::error_code failed;
   std::filesystem::create_directories(files.php_ini, failed);
+  // The user's settings of wget may hold a password.
+  if (!failed) std::filesystem::permissions(directory, std::filesystem::perms::owner_all, failed);
   if (failed) return Error{place + " cannot be made: " + failed.message()};
   const auto trust_store = make_trust_store(bundle);
   if (!trust_store) return Error{trust_store.error()};

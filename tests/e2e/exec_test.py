@@ -307,6 +307,67 @@ class Go(Clients, ExecCase):
         self.assertEqual(site.requests, [])
 
 
+class Tools(ExecCase):
+    """Programs that fetch from a registry, each asked for what costs it one or two requests."""
+
+    def run_tool(self, answers, *command, **more):
+        """What it prints when the site answers so: {path: body}."""
+        def script(visit):
+            while request := visit.read_request():
+                body = answers.get(request.target.partition("?")[0])
+                visit.send(response_bytes((body or "").replace("SITE", site).encode(), "200 OK" if body else "404 Not Found",
+                                          "Content-Type: " + more.get("kind", "application/json")))
+
+        origin = Origin(script, tls=server_context(self.certificate))
+        self.addCleanup(origin.close)
+        site = "https://%s:%d" % (HOST, origin.port)
+        environment = self.environment(**more.get("variables", {}))
+        if not shutil.which(command[0]) or subprocess.run([command[0], "--version"], capture_output=True,
+                                                          env=environment).returncode != 0:
+            self.skipTest(command[0] + " is not installed")
+        done = self.exec(*[word.replace("SITE", site) for word in command], environment=environment)
+        self.assertTrue(origin.requests, done)
+        self.assertIn("sluice", origin.requests[0].get("Via", ""))
+        return done.stdout.decode(), done
+
+    def test_pip(self):
+        said, done = self.run_tool({"/simple/thing/": '<a href="/thing-1.2.3.tar.gz">thing-1.2.3.tar.gz</a>'},
+                                   "pip", "--disable-pip-version-check", "index", "versions", "thing", "-i", "SITE/simple",
+                                   kind="text/html")
+        self.assertIn("1.2.3", said, done)
+
+    def test_npm(self):
+        packument = {"name": "thing", "dist-tags": {"latest": "1.2.3"},
+                     "versions": {"1.2.3": {"name": "thing", "version": "1.2.3", "dist": {"tarball": "SITE/t.tgz"}}}}
+        said, done = self.run_tool({"/thing": json.dumps(packument)}, "npm", "view", "thing", "version", "--registry", "SITE/",
+                                   variables={"npm_config_update_notifier": "false"})
+        self.assertEqual(said, "1.2.3\n", done)
+
+    def test_cargo(self):
+        found = {"crates": [{"name": "thing", "max_version": "1.2.3", "description": "a thing"}], "meta": {"total": 1}}
+        said, done = self.run_tool({"/config.json": '{"dl": "SITE/dl", "api": "SITE"}', "/api/v1/crates": json.dumps(found)},
+                                   "cargo", "search", "thing", "--index", "sparse+SITE/",
+                                   variables={"RUSTUP_HOME": os.environ.get("RUSTUP_HOME", os.path.expanduser("~/.rustup"))})
+        self.assertIn('thing = "1.2.3"', said, done)
+
+    def test_aws(self):
+        listed = "<ListAllMyBucketsResult><Buckets><Bucket><Name>thing</Name></Bucket></Buckets></ListAllMyBucketsResult>"
+        said, done = self.run_tool({"/": listed}, "aws", "s3api", "list-buckets", "--endpoint-url", "SITE", "--output", "json",
+                                   "--region", "eu-central-1", kind="application/xml",
+                                   variables={"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b"})
+        self.assertIn('"Name": "thing"', said, done)
+
+    def test_curl_asks_exempt_hosts_itself(self):
+        """NO_PROXY of the user's holds beside ours."""
+        site = Site()
+        self.addCleanup(site.close)
+        for exempt, via in (("other.test, %s" % HOST, False), ("other.test", True)):
+            done = self.exec("curl", "-sS", "--resolve", "%s:%d:127.0.0.1" % (HOST, site.port),
+                             "http://%s:%d/hello" % (HOST, site.port), environment=self.environment(NO_PROXY=exempt))
+            self.assertEqual(done.stdout, b"hello\n", done.stderr)
+            self.assertEqual(site.requests[-1].has("Via"), via, exempt)
+
+
 class Git(ExecCase):
     @classmethod
     def setUpClass(cls):
@@ -823,7 +884,7 @@ class Env(ExecCase):
         with open(os.path.join(set_to["PHP_INI_SCAN_DIR"].lstrip(":"), "sluice.ini")) as file:
             self.assertIn('openssl.cafile = "%s"' % bundle, file.read())
         self.assertEqual(set_to["NODE_USE_ENV_PROXY"], "1")
-        for option in ("-Dhttp.proxyHost=127.0.0.1", "-Dhttps.proxyPort=7878", "-Dhttp.nonProxyHosts=localhost"):
+        for option in ("-Dhttp.proxyHost=127.0.0.1", "-Dhttps.proxyPort=7878", "-Dhttp.nonProxyHosts=internal.test|*.internal.test|localhost"):
             self.assertIn(option, set_to["JAVA_TOOL_OPTIONS"])
         self.assertEqual(self.lines("--shell", "zsh"), self.lines("--shell", "sh"))
 

@@ -3,6 +3,8 @@
 #include <doctest/doctest.h>
 #include <openssl/sha.h>
 
+#include <filesystem>
+
 #include "proxy/clock.h"
 #include "unit/proxy/tls_support.h"
 
@@ -40,6 +42,32 @@ TEST_CASE("environment: what the user has set is kept") {
   const Variables again = client_environment(proxy, kFiles, inner);
   CHECK(value(again, "JAVA_TOOL_OPTIONS") == java);
   CHECK(value(again, "NO_PROXY") == value(set, "NO_PROXY"));
+}
+
+TEST_CASE("environment: what is exempt for others is for Java, in its words") {
+  const auto exempt = [](const char* list) {
+    Environment mine;
+    mine.variables["no_proxy"] = list;
+    const std::string java =
+        value(client_environment({"127.0.0.1", "7878", ""}, kFiles, mine), "JAVA_TOOL_OPTIONS");
+    const std::string name = " -Dhttp.nonProxyHosts=";
+    const auto at = java.find(name) + name.size();
+    return java.substr(at, java.find(' ', at) - at);
+  };
+  const struct {
+    const char *list, *hosts;
+  } rows[] = {
+      {"", "localhost|127.*|[::1]"},
+      {".corp", "*.corp|localhost|127.*|[::1]"},
+      {"wiki.corp, *.lan", "wiki.corp|*.wiki.corp|*.lan|localhost|127.*|[::1]"},
+      {"10.0.0.0/8,fd00::1 wiki:80", "[fd00::1]|localhost|127.*|[::1]"},
+      {"a\"b,c'd,-Dx=y", "localhost|127.*|[::1]"},
+      {"*", "*|localhost|127.*|[::1]"},
+  };
+  for (const auto& row : rows) {
+    CAPTURE(row.list);
+    CHECK(exempt(row.list) == row.hosts);
+  }
 }
 
 TEST_CASE("environment: a path with a space is one word for Node and for Java") {
@@ -87,6 +115,24 @@ TEST_CASE("client files: what one command was given no other changes") {
     inner.variables[name] = text;
   CHECK(write(inner).bundle == first.bundle);
   CHECK(content(first.wgetrc) == "tries = 3\nca_certificate = " + first.bundle + "\n");
+}
+
+TEST_CASE("client files: their owner's alone, for a copy of wget's settings may hold a password") {
+  const Scratch scratch;
+  REQUIRE(Authority::load_or_make(scratch.files(), kToday));
+  const std::filesystem::path directory = scratch.path() + "/clients";
+  std::filesystem::create_directory(directory);  // as another version has left it
+  std::filesystem::permissions(directory, std::filesystem::perms{0755});
+  const auto files = write_client_files(directory, scratch.files().certificate, {});
+  REQUIRE(files);
+  const auto permissions = [](const std::filesystem::path& path) {
+    return static_cast<unsigned>(std::filesystem::status(path).permissions());
+  };
+  CHECK(permissions(directory) == 0700);
+  for (const std::string& path : {files->bundle, files->trust_store, files->wgetrc,
+                                  files->php_ini + "/sluice.ini", files->node_shim}) {
+    CHECK(permissions(path) == 0600);
+  }
 }
 
 TEST_CASE("environment: shell lines survive any value") {
