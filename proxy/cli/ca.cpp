@@ -3,6 +3,7 @@
 #include <openssl/x509.h>
 
 #include <array>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 
@@ -14,9 +15,18 @@
 namespace sluice {
 namespace {
 
-int fail(const std::string& message) {
+enum class Want : std::uint8_t { shown, made, made_anew };
+
+int fail(const std::string& message, int code = kExitUsage) {
   std::cerr << "sluice: " << message << "\n";
-  return kExitUsage;
+  return code;
+}
+
+// Who only wants to be shown the CA, and of a directory by name, has mistyped one that is not
+// there.
+bool is_mistyped(const CommandLine& line, Want want, const AuthorityFiles& files) {
+  return want == Want::shown && files.own && line.flags.state_dir &&
+         !std::filesystem::exists(*line.flags.state_dir);
 }
 
 // SHA-256, as browsers and `openssl x509 -fingerprint` show it.
@@ -33,12 +43,18 @@ std::string fingerprint(const X509& certificate) {
   return out;
 }
 
-int with_authority(const CommandLine& line, bool anew,
+int with_authority(const CommandLine& line, Want want,
                    const std::function<void(const Authority&, const AuthorityFiles&)>& use) {
   const LoadedConfig loaded = load_config(line.flags, line.environment);
   for (const Diagnostic& problem : loaded.problems) std::cerr << render(problem);
   if (!loaded.problems.empty()) return kExitUsage;
   const AuthorityFiles files = authority_files(loaded.config.tls, loaded.state_dir);
+  if (is_mistyped(line, want, files)) {
+    return fail("there is no state directory " + *line.flags.state_dir +
+                    ": `sluice ca init` makes it, --state-dir names another one",
+                kExitUnreachable);
+  }
+  const bool anew = want == Want::made_anew;
   if (anew && !files.own) return fail("tls.ca_cert names a CA: it is not Sluice's to make anew");
   const auto authority =
       anew ? Authority::make_anew(files, utc_now()) : Authority::load_or_make(files, utc_now());
@@ -78,14 +94,16 @@ void add_ca_command(CLI::App& app, CommandLine& line) {
       "--force", *force,
       "make a new one, which a running proxy takes up within seconds; clients must be given it");
   init->callback([&line, force] {
-    line.chosen = [&line, force] { return with_authority(line, *force, print_summary); };
+    line.chosen = [&line, force] {
+      return with_authority(line, *force ? Want::made_anew : Want::made, print_summary);
+    };
   });
   add("export", "print the certificate (PEM), never the key")->callback([&line] {
-    line.chosen = [&line] { return with_authority(line, false, print_certificate); };
+    line.chosen = [&line] { return with_authority(line, Want::shown, print_certificate); };
   });
   add("path", "print where the certificate is")->callback([&line] {
     line.chosen = [&line] {
-      return with_authority(line, false, [](const Authority&, const AuthorityFiles& files) {
+      return with_authority(line, Want::shown, [](const Authority&, const AuthorityFiles& files) {
         std::cout << files.certificate << "\n";
       });
     };

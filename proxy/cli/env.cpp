@@ -1,5 +1,7 @@
 // `sluice env`: shell lines that point the usual clients at the proxy.
+#include <filesystem>
 #include <iostream>
+#include <optional>
 
 #include "proxy/cli/client_setup.h"
 #include "proxy/cli/commands.h"
@@ -13,7 +15,23 @@ struct EnvOptions {
   std::string shell, job;
 };
 
+// Nothing: one whose words we do not speak. A shell of an unknown name is taken for a POSIX one.
+std::optional<Shell> shell_of(const std::string& path) {
+  const std::string name = std::filesystem::path(path).filename();
+  for (const char* other : {"csh", "tcsh", "elvish", "nu", "pwsh", "rc", "xonsh"}) {
+    if (name == other) return std::nullopt;
+  }
+  return name == "fish" ? Shell::fish : Shell::posix;
+}
+
 int env(const CommandLine& line, const EnvOptions& options) {
+  const std::string name = options.shell.empty() ? line.environment.get("SHELL") : options.shell;
+  const auto shell = shell_of(name);
+  if (!shell) {
+    std::cerr << "sluice: env does not speak the language of " << name
+              << "; --shell says whose lines to print: bash, zsh, sh or fish\n";
+    return kExitUsage;
+  }
   const LoadedConfig loaded = load_config(line.flags, line.environment);
   for (const Diagnostic& problem : loaded.problems) std::cerr << render(problem);
   if (!loaded.problems.empty()) return kExitUsage;
@@ -26,8 +44,7 @@ int env(const CommandLine& line, const EnvOptions& options) {
     std::cerr << "sluice: " << variables.error() << "\n";
     return kExitUsage;
   }
-  const std::string shell = options.shell.empty() ? line.environment.get("SHELL") : options.shell;
-  std::cout << shell_lines(*variables, shell.ends_with("fish") ? Shell::fish : Shell::posix);
+  std::cout << shell_lines(*variables, *shell);
   if (!running) {
     std::cerr << "sluice: no proxy is running yet; start one with `sluice run`\n";
   }

@@ -917,6 +917,16 @@ class Env(ExecCase):
         self.assertNotIn("assword", done.stderr)
         self.assertIn("502", done.stderr)
 
+    def test_a_shell_of_other_words(self):
+        def env(*options):
+            return subprocess.run([binary(), "env", "--state-dir", self.state, *options], capture_output=True, text=True,
+                                  env=self.environment(SHELL="/usr/bin/tcsh"))
+
+        refused = env()
+        self.assertEqual((refused.returncode, refused.stdout), (2, ""))
+        self.assertIn("does not speak the language of /usr/bin/tcsh; --shell ", refused.stderr)
+        self.assertIn("export http_proxy=", env("--shell", "bash").stdout)
+
     def test_fish(self):
         self.assertIn("set -gx https_proxy 'http://127.0.0.1:7878'\n", self.lines("--shell", "fish"))
 
@@ -925,6 +935,15 @@ class Ca(ExecCase):
     def ca(self, *arguments):
         return subprocess.run([binary(), "ca", *arguments, "--state-dir", self.state], capture_output=True, text=True,
                               env=self.environment())
+
+    def test_who_only_looks_makes_nothing(self):
+        missing = os.path.join(self.directory, "typo", "x")
+        for name in ("path", "export"):
+            done = subprocess.run([binary(), "ca", name, "--state-dir", missing], capture_output=True, text=True,
+                                  env=self.environment())
+            self.assertEqual((done.returncode, done.stdout), (3, ""))
+            self.assertIn("there is no state directory %s: `sluice ca init` makes it" % missing, done.stderr)
+        self.assertFalse(os.path.exists(os.path.dirname(missing)))
 
     def test_init_export_path(self):
         made = self.ca("init")
