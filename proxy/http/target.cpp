@@ -106,7 +106,8 @@ Result<Target> parse_absolute_form(std::string_view target) {
   if (!equals_ignoring_case(target.substr(0, kScheme.size()), kScheme)) {
     if (equals_ignoring_case(target.substr(0, 8), "https://")) {
       return Error{
-          "an https URL needs CONNECT: set HTTPS_PROXY, or let the client make the tunnel"};
+          "an https URL is not sent in plain text: let the client make a tunnel with CONNECT, or "
+          "ask for the http:// URL where the host's policy says upgrade = true"};
     }
     return Error{"the target is no http URL"};
   }

@@ -55,7 +55,9 @@ TEST_CASE("target: absolute form") {
       {"http:a", "! the target is no http URL"},
       {"ftp://a/", "! the target is no http URL"},
       {"https://a/",
-       "! an https URL needs CONNECT: set HTTPS_PROXY, or let the client make the tunnel"},
+       "! an https URL is not sent in plain text: let the client make a tunnel with CONNECT, or "
+       "ask "
+       "for the http:// URL where the host's policy says upgrade = true"},
       {"http://", "! there is no host"},
       {"http:///", "! there is no host"},
       {"http://:80/", "! there is no host"},
