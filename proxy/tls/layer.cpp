@@ -8,9 +8,11 @@
 namespace sluice {
 namespace {
 
-// A peer may say things of TLS alone for ever, key updates for example (RFC 8446 §4.6.3), and each
-// costs more than its bytes. This is more than OpenSSL takes of certificates.
+// A peer may say things of TLS alone for ever. This is more than OpenSSL takes of certificates.
 constexpr std::size_t kMostWithoutText = 128 * 1024;
+// RFC 8446 §4.6.3 and §5.5: one is due after some hundred gigabytes. It costs what text of a
+// thousand times its size does.
+constexpr unsigned kMostKeyUpdates = 1000;
 
 // Not in OpenSSL's headers by a name that says so: SSL_R_ of an alert is this and its number.
 constexpr int kAlertReasons = SSL_AD_REASON_OFFSET;
@@ -35,6 +37,8 @@ TlsLayer::TlsLayer(SslPtr ssl, TlsBuffers& buffers) : buffers_(buffers), ssl_(st
   BIO_set_data(bio, this);
   BIO_set_init(bio, 1);
   SSL_set_bio(ssl_.get(), bio, bio);
+  SSL_set_msg_callback(ssl_.get(), on_message);
+  SSL_set_msg_callback_arg(ssl_.get(), this);
 }
 
 int TlsLayer::bio_read(BIO* bio, char* out, int size) {
@@ -53,6 +57,13 @@ int TlsLayer::bio_write(BIO* bio, const char* bytes, int size) {
 
 long TlsLayer::bio_control(BIO*, int what, long, void*) {
   return what == BIO_CTRL_FLUSH ? 1 : 0;  // the outbox is always ready
+}
+
+void TlsLayer::on_message(int sent, int, int type, const void* bytes, std::size_t size, SSL*,
+                          void* self) {
+  if (sent != 0 || type != SSL3_RT_HANDSHAKE || size == 0) return;
+  const bool renews = *static_cast<const unsigned char*>(bytes) == SSL3_MT_KEY_UPDATE;
+  static_cast<TlsLayer*>(self)->key_updates_ += renews ? 1 : 0;
 }
 
 std::size_t TlsLayer::take(char* out, std::size_t size) {
@@ -113,7 +124,8 @@ Io TlsLayer::handshake() {
 
 Io TlsLayer::bounded(Io io) {
   if (io == Io::moved) without_text_ = 0;
-  if (io != Io::blocked || without_text_ <= kMostWithoutText) return io;
+  const bool floods = without_text_ > kMostWithoutText || key_updates_ > kMostKeyUpdates;
+  if (!floods || io == Io::ended || io == Io::failed) return io;
   error_ = "it sends much and says nothing";
   broken_ = true;
   return Io::failed;

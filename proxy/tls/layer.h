@@ -61,6 +61,8 @@ class TlsLayer {
   static int bio_write(BIO* bio, const char* bytes, int size);
   static long bio_control(BIO* bio, int what, long, void*);
   static const BIO_METHOD* bio_method();
+  static void on_message(int sent, int version, int type, const void* bytes, std::size_t size, SSL*,
+                         void* self);
 
   std::size_t take(char* out, std::size_t size);
   void keep_rest();
@@ -73,6 +75,7 @@ class TlsLayer {
   std::string_view
       fed_;  // the same, where the caller has it; only between feed() and the next call
   std::size_t without_text_ = 0;  // bytes from the peer since the last plain text
+  unsigned key_updates_ = 0;      // of the peer, so far
   std::string error_;
   int alert_ = -1;
   bool established_ = false;
