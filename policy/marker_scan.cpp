@@ -5,7 +5,7 @@
 #include <utility>
 
 #if defined(__x86_64__) && defined(__GNUC__)
-#define SLUICE_HAS_SHUFFLES 1
+#define SLUICE_HAS_AVX2 1
 #include <immintrin.h>
 #endif
 
@@ -145,12 +145,8 @@ void MarkerSet::add_filter() {
       }
     }
   }
-#ifdef SLUICE_HAS_SHUFFLES
-  if (__builtin_cpu_supports("avx2")) {
-    lookup_ = Lookup::by_32;
-  } else if (__builtin_cpu_supports("ssse3")) {
-    lookup_ = Lookup::by_16;
-  }
+#ifdef SLUICE_HAS_AVX2
+  shuffles_ = __builtin_cpu_supports("avx2");
 #endif
 }
 
@@ -163,12 +159,7 @@ bool MarkerSet::any_for(std::uint16_t status) const {
 // The first place from `from` on where a text may begin. Near the end, where fewer than three
 // bytes are left to look at, every place may be one.
 std::size_t MarkerSet::skip(const unsigned char* bytes, std::size_t from, std::size_t size) const {
-  switch (lookup_) {
-    case Lookup::by_32: return skip_by_32(bytes, from, size);
-    case Lookup::by_16: return skip_by_16(bytes, from, size);
-    case Lookup::table: break;
-  }
-  return skip_by_table(bytes, from, size);
+  return shuffles_ ? skip_by_shuffle(bytes, from, size) : skip_by_table(bytes, from, size);
 }
 
 std::size_t MarkerSet::skip_by_table(const unsigned char* bytes, std::size_t from,
@@ -179,81 +170,50 @@ std::size_t MarkerSet::skip_by_table(const unsigned char* bytes, std::size_t fro
   return from;
 }
 
-#ifdef SLUICE_HAS_SHUFFLES
+#ifdef SLUICE_HAS_AVX2
 namespace {
 
-// For each byte: the groups that have it at this place of their beginning.
-__attribute__((target("ssse3"))) inline __m128i groups_of(__m128i bytes, __m128i low,
-                                                          __m128i high) {
-  const __m128i nibble = _mm_set1_epi8(15);
-  return _mm_and_si128(_mm_shuffle_epi8(low, _mm_and_si128(bytes, nibble)),
-                       _mm_shuffle_epi8(high, _mm_and_si128(_mm_srli_epi16(bytes, 4), nibble)));
-}
-
-__attribute__((target("ssse3"))) inline __m128i load(const void* bytes) {
-  return _mm_loadu_si128(static_cast<const __m128i*>(bytes));
-}
-
-__attribute__((target("avx2"))) inline __m256i groups_of(__m256i bytes, __m256i low, __m256i high) {
+// For 32 bytes at once: the groups that have this byte at this place of their beginning.
+__attribute__((target("avx2"))) inline __m256i groups_of(const unsigned char* bytes, __m256i low,
+                                                         __m256i high) {
   const __m256i nibble = _mm256_set1_epi8(15);
+  const __m256i loaded = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(bytes));
   return _mm256_and_si256(
-      _mm256_shuffle_epi8(low, _mm256_and_si256(bytes, nibble)),
-      _mm256_shuffle_epi8(high, _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble)));
+      _mm256_shuffle_epi8(low, _mm256_and_si256(loaded, nibble)),
+      _mm256_shuffle_epi8(high, _mm256_and_si256(_mm256_srli_epi16(loaded, 4), nibble)));
 }
 
-__attribute__((target("avx2"))) inline __m256i load_wide(const void* bytes) {
-  return _mm256_loadu_si256(static_cast<const __m256i*>(bytes));
-}
-
-// Both halves look up in the same sixteen.
-__attribute__((target("avx2"))) inline __m256i twice(const void* bytes) {
-  return _mm256_broadcastsi128_si256(_mm_loadu_si128(static_cast<const __m128i*>(bytes)));
+// In both halves: each looks up its own 16 bytes.
+__attribute__((target("avx2"))) inline __m256i twice(const std::array<std::uint8_t, 16>& table) {
+  return _mm256_broadcastsi128_si256(
+      _mm_loadu_si128(reinterpret_cast<const __m128i*>(table.data())));
 }
 
 }  // namespace
 
-__attribute__((target("ssse3"))) std::size_t MarkerSet::skip_by_16(const unsigned char* bytes,
-                                                                   std::size_t from,
-                                                                   std::size_t size) const {
-  const __m128i low0 = load(&low_[0]), low1 = load(&low_[1]), low2 = load(&low_[2]);
-  const __m128i high0 = load(&high_[0]), high1 = load(&high_[1]), high2 = load(&high_[2]);
-  const __m128i zero = _mm_setzero_si128();
-  for (; from + 16 + prefix - 1 <= size; from += 16) {
+__attribute__((target("avx2"))) std::size_t MarkerSet::skip_by_shuffle(const unsigned char* bytes,
+                                                                       std::size_t from,
+                                                                       std::size_t size) const {
+  constexpr std::size_t kAtOnce = 32;
+  if (size < from + kAtOnce + prefix - 1) return skip_by_table(bytes, from, size);
+  const __m256i low0 = twice(low_[0]), low1 = twice(low_[1]), low2 = twice(low_[2]);
+  const __m256i high0 = twice(high_[0]), high1 = twice(high_[1]), high2 = twice(high_[2]);
+  // The last look may go over some that the one before found empty.
+  const std::size_t last = size - (kAtOnce + prefix - 1);
+  for (;; from = std::min(from + kAtOnce, last)) {
     const unsigned char* at = bytes + from;
-    const __m128i found = _mm_and_si128(
-        groups_of(load(at), low0, high0),
-        _mm_and_si128(groups_of(load(at + 1), low1, high1), groups_of(load(at + 2), low2, high2)));
-    const auto empty = static_cast<unsigned>(_mm_movemask_epi8(_mm_cmpeq_epi8(found, zero)));
-    if (empty != 0xffff) return from + static_cast<std::size_t>(std::countr_one(empty));
+    const __m256i found = _mm256_and_si256(
+        groups_of(at, low0, high0),
+        _mm256_and_si256(groups_of(at + 1, low1, high1), groups_of(at + 2, low2, high2)));
+    const auto empty = static_cast<unsigned>(
+        _mm256_movemask_epi8(_mm256_cmpeq_epi8(found, _mm256_setzero_si256())));
+    if (empty != ~0u) return from + static_cast<std::size_t>(std::countr_one(empty));
+    if (from == last) return last + kAtOnce;
   }
-  return skip_by_table(bytes, from, size);
-}
-
-__attribute__((target("avx2"))) std::size_t MarkerSet::skip_by_32(const unsigned char* bytes,
-                                                                  std::size_t from,
-                                                                  std::size_t size) const {
-  const __m256i low0 = twice(&low_[0]), low1 = twice(&low_[1]), low2 = twice(&low_[2]);
-  const __m256i high0 = twice(&high_[0]), high1 = twice(&high_[1]), high2 = twice(&high_[2]);
-  const __m256i zero = _mm256_setzero_si256();
-  for (; from + 32 + prefix - 1 <= size; from += 32) {
-    const unsigned char* at = bytes + from;
-    const __m256i found =
-        _mm256_and_si256(groups_of(load_wide(at), low0, high0),
-                         _mm256_and_si256(groups_of(load_wide(at + 1), low1, high1),
-                                          groups_of(load_wide(at + 2), low2, high2)));
-    const auto empty = static_cast<unsigned>(_mm256_movemask_epi8(_mm256_cmpeq_epi8(found, zero)));
-    if (empty != 0xffffffff) return from + static_cast<std::size_t>(std::countr_one(empty));
-  }
-  return skip_by_16(bytes, from, size);
 }
 #else
-std::size_t MarkerSet::skip_by_16(const unsigned char* bytes, std::size_t from,
-                                  std::size_t size) const {
-  return skip_by_table(bytes, from, size);
-}
-
-std::size_t MarkerSet::skip_by_32(const unsigned char* bytes, std::size_t from,
-                                  std::size_t size) const {
+std::size_t MarkerSet::skip_by_shuffle(const unsigned char* bytes, std::size_t from,
+                                       std::size_t size) const {
   return skip_by_table(bytes, from, size);
 }
 #endif

@@ -78,8 +78,7 @@ class MarkerSet {
   }
   std::size_t skip(const unsigned char* bytes, std::size_t from, std::size_t size) const;
   std::size_t skip_by_table(const unsigned char* bytes, std::size_t from, std::size_t size) const;
-  std::size_t skip_by_16(const unsigned char* bytes, std::size_t from, std::size_t size) const;
-  std::size_t skip_by_32(const unsigned char* bytes, std::size_t from, std::size_t size) const;
+  std::size_t skip_by_shuffle(const unsigned char* bytes, std::size_t from, std::size_t size) const;
 
   std::vector<BodyMarker> markers_;
   std::vector<Pattern> patterns_;
@@ -95,10 +94,9 @@ class MarkerSet {
   // next three bytes are each one that the group has there. One bit per group.
   static constexpr std::size_t prefix = 3;
   std::array<std::array<std::uint8_t, 256>, prefix> groups_{};
-  // The same for a byte's low and high half, for vector instructions that look up many at once.
+  // The same for a byte's low and high half, for the vector instruction that looks up 32 at once.
   alignas(16) std::array<std::array<std::uint8_t, 16>, prefix> low_{}, high_{};
-  enum class Lookup : std::uint8_t { table, by_16, by_32 };
-  Lookup lookup_ = Lookup::table;  // the best that the processor has
+  bool shuffles_ = false;  // the processor has it
 };
 
 class MarkerScan {
@@ -110,7 +108,6 @@ class MarkerScan {
   std::optional<std::size_t> feed(std::string_view bytes);
   // Nothing more can be found: there is no need to decode further.
   bool done() const { return left_ == 0; }
-  std::size_t left() const { return left_; }  // bytes that it would still look at
 
  private:
   std::optional<std::size_t> ending_at(MarkerSet::State state);

@@ -136,6 +136,20 @@ TEST_CASE("marker scan: sets that are too large are refused with a reason") {
   CHECK(find(set_of({}), "anything", 3) == -1);
 }
 
+TEST_CASE("marker scan: a text is found wherever it stands among others that are none") {
+  const Set set = texts({"wall"});
+  for (std::size_t size = 4; size <= 140; ++size) {
+    for (std::size_t at = 0; at + 4 <= size; ++at) {
+      CAPTURE(size);
+      CAPTURE(at);
+      std::string body(size, '.');
+      body.replace(at, 4, "WALL");
+      REQUIRE(find(set, body, size) == 0);
+      REQUIRE(find(set, body.substr(0, at + 3), size) == -1);
+    }
+  }
+}
+
 TEST_CASE("marker scan: agrees with a slow search on random bodies") {
   std::mt19937 random(7);
   const auto below = [&](std::size_t n) { return random() % n; };
