@@ -30,6 +30,7 @@ class Lines {
     const std::size_t before = out.size();
     out.resize(before + room);
     at_ = out.data() + before;
+    end_ = at_ + room;
   }
   ~Lines() { out_.resize(static_cast<std::size_t>(at_ - out_.data())); }
   Lines(const Lines&) = delete;
@@ -37,8 +38,7 @@ class Lines {
 
   Lines& text(std::string_view text) {
     make_room(text.size());
-    std::memcpy(at_, text.data(), text.size());
-    at_ += text.size();
+    put(text);
     return *this;
   }
   Lines& number(std::uint64_t number) {
@@ -47,7 +47,11 @@ class Lines {
     return *this;
   }
   void field(std::string_view name, std::string_view value) {
-    text(name).text(": ").text(value).text("\r\n");
+    make_room(name.size() + value.size() + 4);
+    put(name);
+    put(": ");
+    put(value);
+    put("\r\n");
   }
   void field(std::string_view name, std::uint64_t value) {
     text(name).text(": ").number(value).text("\r\n");
@@ -72,15 +76,23 @@ class Lines {
   static constexpr std::size_t kOwn = 256;
 
  private:
+  void put(std::string_view text) {
+    std::memcpy(at_, text.data(), text.size());
+    at_ += text.size();
+  }
   void make_room(std::size_t size) {
+    if (static_cast<std::size_t>(end_ - at_) < size) grow(size);
+  }
+  void grow(std::size_t size) {
     const auto used = static_cast<std::size_t>(at_ - out_.data());
-    if (out_.size() - used >= size) return;
     out_.resize(2 * out_.size() + size);
     at_ = out_.data() + used;
+    end_ = out_.data() + out_.size();
   }
 
   std::string& out_;
   char* at_;
+  char* end_;
 };
 
 }  // namespace

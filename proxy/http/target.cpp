@@ -20,6 +20,13 @@ constexpr auto kNameChar = [] {
   return table;
 }();
 
+// Visible ASCII: what a URL is made of, percent-encoded where it must be, but for a fragment.
+constexpr auto kUrlChar = [] {
+  std::array<bool, 256> table{};
+  for (std::size_t c = 0x21; c < 0x7f; ++c) table[c] = c != '#';
+  return table;
+}();
+
 bool is_name_char(char c) { return kNameChar[static_cast<unsigned char>(c)]; }
 
 // Resolvers take "2130706433", "127.1" and "0x7f.1" for addresses, each in its own way; no name of
@@ -112,11 +119,13 @@ Result<Target> parse_absolute_form(std::string_view target) {
     return Error{"the target is no http URL"};
   }
   if (!std::all_of(target.begin(), target.end(),
-                   [](char c) { return c > 0x20 && c < 0x7f && c != '#'; })) {
+                   [](char c) { return kUrlChar[static_cast<unsigned char>(c)]; })) {
     return Error{"the URL has a fragment or a character that must be percent-encoded"};
   }
   const auto rest = target.substr(kScheme.size());
-  const auto end = std::min(rest.find_first_of("/?"), rest.size());
+  const auto behind =
+      std::find_if(rest.begin(), rest.end(), [](char c) { return c == '/' || c == '?'; });
+  const auto end = static_cast<std::size_t>(behind - rest.begin());
   auto parsed = parse_authority(rest.substr(0, end), 80, false);
   if (parsed) parsed->path = rest.substr(end);
   return parsed;
