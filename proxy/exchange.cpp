@@ -175,8 +175,7 @@ void Exchange::refuse(Refusal refusal) {
 ReplyOptions Exchange::reply_options() {
   // Nobody will read the body, so that the next request could not be found.
   close_client_ |= !(request_complete_ || body_free_) || worker_.draining();
-  return {format_, head_method_, close_client_, worker_.date(),
-          client_minor_ == 0 && !close_client_};
+  return {format_, head_method_, close_client_, worker_.date()};
 }
 
 void Exchange::respond(std::string_view reply, std::uint16_t status) {

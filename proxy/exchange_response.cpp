@@ -129,7 +129,6 @@ bool Exchange::begin_response(const Head& head, std::string_view body_at_hand) {
   }
   close_client_ |= !request_complete_ || plan.framing == Framing::until_close || worker_.draining();
   plan.close = close_client_;
-  plan.keep_alive_told = client_minor_ == 0 && !plan.close;
   plan.upgrade = head.status == 426 && client_minor_ >= 1;
   origin_->personal |= personal_ || (head.status == 401 && authenticates_connection(head));
   write_response(text, head, plan, worker_.pseudonym(), worker_.date());

@@ -51,11 +51,7 @@ std::string local_reply(std::string_view body, std::string_view type, const Repl
   add("Content-Length", std::to_string(body.size()));
   add("Date", options.date);
   add("Cache-Control", "no-store");
-  if (options.close) {
-    add("Connection", "close");
-  } else if (options.keep_alive_told) {
-    add("Connection", "keep-alive");
-  }
+  if (options.close) add("Connection", "close");
   out += "\r\n";
   if (!options.head_only) out += body;
   return out;

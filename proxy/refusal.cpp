@@ -172,11 +172,7 @@ std::string render(const Refusal& refusal, const ReplyOptions& options) {
   if (refusal.retry_after_s > 0) add("Retry-After", std::to_string(refusal.retry_after_s));
   if (refusal.hopeless) add("X-Should-Retry", "false");
   if (!refusal.challenge.empty()) add("Proxy-Authenticate", refusal.challenge);
-  if (options.close) {
-    add("Connection", "close");
-  } else if (options.keep_alive_told) {
-    add("Connection", "keep-alive");
-  }
+  if (options.close) add("Connection", "close");
   out += "\r\n";
   if (!options.head_only) out += body;
   return out;

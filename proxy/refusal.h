@@ -35,7 +35,6 @@ struct ReplyOptions {
   bool head_only = false;  // the answer to HEAD
   bool close = false;
   std::string_view date;
-  bool keep_alive_told = false;  // an HTTP/1.0 client must be told that the connection stays
 };
 
 std::string render(const Refusal& refusal, const ReplyOptions& options);

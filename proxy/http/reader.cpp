@@ -211,8 +211,10 @@ Reader::Event Reader::finish_head(std::string_view raw) {
     }
     if (head_.status < 100) return fail(400, "the status code is less than 100");
   }
-  head_.close = (parser_.flags & F_CONNECTION_CLOSE) != 0 ||
-                (head_.minor == 0 && (parser_.flags & F_CONNECTION_KEEP_ALIVE) == 0);
+  // RFC 9112 §9.3: to a proxy, keep-alive in an HTTP/1.0 request means nothing.
+  const bool stays_by_word =
+      kind_ == Kind::response && (parser_.flags & F_CONNECTION_KEEP_ALIVE) != 0;
+  head_.close = (parser_.flags & F_CONNECTION_CLOSE) != 0 || (head_.minor == 0 && !stays_by_word);
   if (!decide_framing()) return Event::error;
 
   switch (head_.framing) {

@@ -241,8 +241,6 @@ void write_response(std::string& out, const Head& head, const ResponsePlan& plan
     lines.field("Connection", plan.close ? "Upgrade, close" : "Upgrade");
   } else if (plan.close) {
     lines.field("Connection", "close");
-  } else if (plan.keep_alive_told) {
-    lines.field("Connection", "keep-alive");
   }
   lines.text("\r\n");
 }

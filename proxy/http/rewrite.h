@@ -18,7 +18,6 @@ void write_request(std::string& out, const Head& head, const Target& target, std
 struct ResponsePlan {
   Framing framing = Framing::none;  // towards the client
   bool close = false;               // the client connection ends after this response
-  bool keep_alive_told = false;     // an HTTP/1.0 client must be told that it stays
   bool upgrade = false;             // 101 and 426: Connection and Upgrade go along
 };
 
