@@ -19,6 +19,18 @@ bool is_body_free(const Head& head) {
   return head.framing == Framing::none || (head.framing == Framing::length && head.length == 0);
 }
 
+// Why the request as such makes no sense; empty: it does.
+std::string_view nonsense(const Head& head) {
+  if (!has_valid_host(head)) return "the request has not exactly one Host field that names a host";
+  if (head.method == "TRACE" && !is_body_free(head)) return "TRACE has no body";      // §9.3.8
+  if (head.method == "CONNECT" && !is_body_free(head)) return "CONNECT has no body";  // §9.3.6
+  if (head.target == "*" && head.method != "OPTIONS") {
+    return "the request target * is for OPTIONS only";  // RFC 9112 §3.2.4
+  }
+  if (!has_valid_max_forwards(head)) return "there are two Max-Forwards fields";
+  return {};
+}
+
 }  // namespace
 
 Exchange::Exchange(Worker& worker, Owner& owner, Stream& client)
@@ -62,20 +74,11 @@ void Exchange::begin(const Head& head, const Address& peer, bool client_allowed)
     return refuse({403, "client-denied", "http_request_denied",
                    "this address is not in access.clients of the proxy"});
   }
-  if (!has_valid_host(head)) {
+  if (const std::string_view why = nonsense(head); !why.empty()) {
     close_client_ = true;
-    return refuse({400, "bad-request", "http_request_error",
-                   "the request has not exactly one Host field that names a host"});
+    return refuse({400, "bad-request", "http_request_error", std::string(why)});
   }
-  if (head.method == "TRACE" && !body_free_) {
-    close_client_ = true;  // RFC 9110 §9.3.8
-    return refuse({400, "bad-request", "http_request_error", "TRACE has no body"});
-  }
-  if (!has_valid_max_forwards(head)) {
-    close_client_ = true;
-    return refuse({400, "bad-request", "http_request_error", "there are two Max-Forwards fields"});
-  }
-  if (!inside_ && !tunnel_ && is_origin_form(head.target)) return answer_locally(head);
+  if (!inside_ && !tunnel_ && is_origin_form(head.target)) return answer_for_ourselves(head);
   if (!find_target(head)) return;
   if (worker_.access_log() != nullptr) {
     entry_.host = target_.authority;

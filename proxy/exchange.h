@@ -120,6 +120,7 @@ class Exchange final : public Stream::Handler, public Asker {
   bool check_user(const Head& head);
   std::optional<Refusal> objection(const Head& head) const;
   bool settle_here(const Head& head);
+  void answer_for_ourselves(const Head& head);
   void answer_locally(const Head& head);
   void take_resting();
   void find_origin();

@@ -309,6 +309,13 @@ void Exchange::end_hold() {
   own_time_.go_on(now);
 }
 
+// The target names no origin.
+void Exchange::answer_for_ourselves(const Head& head) {
+  if (head.method == "GET" || head_method_ || head.target == "*") return answer_locally(head);
+  refuse({400, "bad-request", "http_request_error",
+          "bad request target: this is a proxy and no web server, so it takes a URL, not a path"});
+}
+
 void Exchange::answer_locally(const Head& head) {
   const bool trace = head.method == "TRACE";
   const std::string body = trace                      ? traced(head)

@@ -181,6 +181,16 @@ class Tunnels(ProxyCase):
                 _, answer = self.tunnel(authority)
                 self.assertEqual(answer.status, 400, answer)
 
+    def test_it_has_no_body(self):
+        origin = self.origin(echo)
+        for field in ("Content-Length: 5", "Transfer-Encoding: chunked"):
+            with self.subTest(field):
+                client, answer = self.tunnel(origin.authority, [field])
+                self.assert_problem(answer, 400, "bad-request")
+                self.assertEqual((answer.get("Connection"), origin.visits), ("close", []))
+        _, answer = self.tunnel(origin.authority, ["Content-Length: 0"])
+        self.assertEqual(answer.status, 200)
+
     def test_a_refusal_leaves_nothing_behind(self):
         """The bytes behind a refused CONNECT are never read as a request."""
         origin, client = self.origin(), self.client()

@@ -130,10 +130,28 @@ class Forwarding(ProxyCase):
 
     def test_a_body_for_the_help_page(self):
         """Nobody reads it, so the connection cannot go on, and the answer says so."""
+        for method in ("GET", "POST"):
+            client = self.client()
+            client.send(request_bytes(method, "/", ["Host: x", "Content-Length: 5"]))
+            self.assertEqual(read_response(client).get("Connection"), "close")
+            self.assertEqual(client.wait_end(5), "eof")
+
+    def test_only_get_and_head_get_the_help_page(self):
+        rows = [("GET", "/", 200), ("HEAD", "/x", 200), ("OPTIONS", "*", 200), ("OPTIONS", "/", 400),
+                ("POST", "/", 400), ("DELETE", "/x", 400), ("TRACE", "/", 400)]
         client = self.client()
-        client.send(request_bytes("POST", "/", ["Host: x", "Content-Length: 5"]))
-        self.assertEqual(read_response(client).get("Connection"), "close")
-        self.assertEqual(client.wait_end(5), "eof")
+        for method, target, status in rows:
+            with self.subTest(method=method, target=target):
+                client.send(request_bytes(method, target, ["Host: x"]))
+                response = read_response(client, method)
+                self.assertEqual((response.status, response.has("Connection")), (status, False))
+
+    def test_the_asterisk_is_for_options(self):
+        for method in ("GET", "HEAD", "POST", "TRACE"):
+            client = self.client()
+            client.send(request_bytes(method, "*", ["Host: x"]))
+            response = read_response(client, method)
+            self.assertEqual((response.status, response.get("Connection")), (400, "close"))
 
     def test_max_forwards_zero_is_answered_here(self):
         for method in ("OPTIONS", "TRACE"):
