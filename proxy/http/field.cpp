@@ -26,6 +26,7 @@ constexpr auto kKnown = std::to_array<Known>({
     {"http2-settings", FieldName::http2_settings},
     {"keep-alive", FieldName::keep_alive},
     {"max-forwards", FieldName::max_forwards},
+    {"proxy", FieldName::proxy_any},  // nobody's, but CGI makes HTTP_PROXY of it
     {"proxy-authorization", FieldName::proxy_authorization},
     {"proxy-status", FieldName::proxy_status},
     {"te", FieldName::te},

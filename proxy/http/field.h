@@ -21,7 +21,7 @@ enum class FieldName : std::uint8_t {
   http2_settings,
   keep_alive,
   max_forwards,
-  proxy_any,  // every Proxy-* field but the two below
+  proxy_any,  // Proxy, and every Proxy-* field but the two below
   proxy_authorization,
   proxy_status,
   te,

@@ -160,6 +160,8 @@ Address Address::embedded_v4() const {
   if (starts_with(bytes, {0x20, 0x02})) return v4_at(bytes, 2);  // RFC 3056 §2: 6to4
   // RFC 4380 §4: Teredo, the client's address with its bits inverted.
   if (starts_with(bytes, {0x20, 0x01, 0, 0})) return v4_at(bytes, 12, 0xff);
+  // RFC 2765 §2.1: IPv4-translated.
+  if (starts_with(bytes, {0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0})) return v4_at(bytes, 12);
   // RFC 4291 §2.5.5.1: IPv4-compatible, deprecated.
   if (starts_with(bytes, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0})) return v4_at(bytes, 12);
   return {};

@@ -35,9 +35,9 @@ class Forwarding(ProxyCase):
         request = self.arrival(
             "Connection: keep-alive, X-Private", "X-Private: 1", "Keep-Alive: timeout=5", "TE: trailers",
             "Proxy-Connection: keep-alive", "Proxy-Authorization: Basic bmlnaHRseTp4",
-            "Proxy-Anything: 1", "X-Public: 2")
+            "Proxy-Anything: 1", "Proxy: http://elsewhere.example", "X-Public: 2")
         self.assertEqual(request.get("X-Public"), "2")
-        for name in ("X-Private", "Keep-Alive", "Proxy-Connection", "Proxy-Authorization", "Proxy-Anything"):
+        for name in ("X-Private", "Keep-Alive", "Proxy-Connection", "Proxy-Authorization", "Proxy-Anything", "Proxy"):
             self.assertFalse(request.has(name), "%s was forwarded: %r" % (name, request))
 
     def test_end_to_end_fields_arrive_unchanged_and_in_order(self):

@@ -141,6 +141,7 @@ TEST_CASE("address: the IPv4 address inside an IPv6 one") {
       {"64:ff9b:1::a9fe:a9fe", "169.254.169.254"},  // NAT64, local use
       {"2002:a9fe:a9fe::1", "169.254.169.254"},     // 6to4
       {"2001:0:1:2:3:4:f5ff:fffe", "10.0.0.1"},     // Teredo
+      {"::ffff:0:10.0.0.1", "10.0.0.1"},            // IPv4-translated
       {"::10.0.0.1", "10.0.0.1"},                   // IPv4-compatible
       {"::1", ""},
       {"::", ""},
