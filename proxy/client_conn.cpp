@@ -117,14 +117,14 @@ bool ClientConn::step() {
 bool ClientConn::read_request() {
   if (!kept_.empty()) {
     const std::string kept = std::exchange(kept_, {});
-    take(kept);
+    take(kept, true);
     return true;
   }
   if (!stream_.readable()) return false;
   const auto buffer = worker_.scratch();
   std::size_t count = 0;
   switch (stream_.read(buffer.data(), buffer.size(), count)) {
-    case Io::moved: take({buffer.data(), count}); return true;
+    case Io::moved: take({buffer.data(), count}, false); return true;
     case Io::blocked: return false;
     case Io::ended:
     case Io::failed: leave(); return false;
@@ -132,7 +132,7 @@ bool ClientConn::read_request() {
   return false;
 }
 
-void ClientConn::take(std::string_view in) {
+void ClientConn::take(std::string_view in, bool was_kept) {
   for (bool more = true; more;) {
     switch (reader_.next(in)) {
       case Reader::Event::more:
@@ -146,7 +146,7 @@ void ClientConn::take(std::string_view in) {
       case Reader::Event::head:
         state_ = State::exchange;
         served_ = true;
-        exchange_.begin(reader_.head(), peer_, allowed_);
+        exchange_.begin(reader_.head(), peer_, allowed_, was_kept);
         // A body waits for its origin; a request without one is complete at once.
         more = exchange_.body_free() || exchange_.takes_body();
         break;

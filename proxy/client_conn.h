@@ -58,7 +58,7 @@ class ClientConn final : public Stream::Handler,
   void pump();
   bool step();
   bool read_request();
-  void take(std::string_view in);
+  void take(std::string_view in, bool was_kept);
   bool after_exchange();
   void open_tunnel();
   void open_inside();

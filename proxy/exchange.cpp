@@ -49,7 +49,7 @@ void Exchange::reset() {
   interims_ = 0;
 }
 
-void Exchange::begin(const Head& head, const Address& peer, bool client_allowed) {
+void Exchange::begin(const Head& head, const Address& peer, bool client_allowed, bool pipelined) {
   own_time_.start(monotonic_now());
   client_hash_ = AddressHash{}(peer.with_port(0));
   format_ = preferred_format(head);
@@ -61,6 +61,7 @@ void Exchange::begin(const Head& head, const Address& peer, bool client_allowed)
   head_method_ = head.method == "HEAD";
   idempotent_ = is_idempotent(head.method);
   fresh_ = false;
+  pipelined_ = pipelined;
   tunnel_ = head.method == "CONNECT";
   if (worker_.access_log() != nullptr) {
     entry_ = {};

@@ -67,7 +67,8 @@ class Exchange final : public Stream::Handler, public Asker {
 
   // The request, as it is read. Nothing is sent before flush_request(), so a head and the body
   // that came with it leave together.
-  void begin(const Head& head, const Address& peer, bool client_allowed);
+  // `pipelined`: it was here before the answer to the one before it was complete.
+  void begin(const Head& head, const Address& peer, bool client_allowed, bool pipelined);
   bool takes_body() const;
   void request_body(std::string_view bytes);
   void request_end(const std::string& trailers);
@@ -161,7 +162,8 @@ class Exchange final : public Stream::Handler, public Asker {
   bool tunnel_ = false;
   bool head_method_ = false;
   bool idempotent_ = false;
-  bool fresh_ = false;  // it goes on no connection that had rested
+  bool fresh_ = false;      // it goes on no connection that had rested
+  bool pipelined_ = false;  // the loop may not have turned since the last answer
   bool body_free_ = false;
   bool request_complete_ = true;
   bool head_sent_ = false;

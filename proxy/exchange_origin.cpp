@@ -31,9 +31,9 @@ void Exchange::take_resting() {
 void Exchange::find_origin() {
   if (!tunnel_ && !fresh_) take_resting();
   // What cannot be sent twice, or would count twice, does not go out on a connection that the
-  // origin has just closed.
+  // origin has just closed; and what comes right behind an answer, not on one that has more to say.
   const bool once = !(idempotent_ && body_free_) || permit_.counts();
-  if (origin_ && once && !origin_->stream.is_quiet()) drop_origin();
+  if (origin_ && (once || pipelined_) && !origin_->stream.is_quiet()) drop_origin();
   if (origin_) {
     phase_ = Phase::open;
     return progress(worker_.timeouts().transfer_idle);
