@@ -16,9 +16,20 @@ namespace {
 
 constexpr int kBacklog = 4096;
 
-void enable(int fd, int level, int option) {
-  const int on = 1;
-  setsockopt(fd, level, option, &on, sizeof on);
+void set(int fd, int level, int option, int value) {
+  setsockopt(fd, level, option, &value, sizeof value);
+}
+
+void enable(int fd, int level, int option) { set(fd, level, option, 1); }
+
+// All of it is inherited by accepted sockets. A client that vanished without a word (its power, its
+// NAT) is found out within two minutes, also where nothing is due from it for longer.
+void prepare_clients(int fd) {
+  enable(fd, IPPROTO_TCP, TCP_NODELAY);
+  enable(fd, SOL_SOCKET, SO_KEEPALIVE);
+  set(fd, IPPROTO_TCP, TCP_KEEPIDLE, 60);   // seconds
+  set(fd, IPPROTO_TCP, TCP_KEEPINTVL, 15);  // seconds
+  set(fd, IPPROTO_TCP, TCP_KEEPCNT, 4);
 }
 
 OwnedSocket bind_to(const Address& address, bool share) {
@@ -29,7 +40,7 @@ OwnedSocket bind_to(const Address& address, bool share) {
   enable(socket.get(), SOL_SOCKET, SO_REUSEADDR);
   if (share) enable(socket.get(), SOL_SOCKET, SO_REUSEPORT);
   if (storage.ss_family == AF_INET6) enable(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY);
-  enable(socket.get(), IPPROTO_TCP, TCP_NODELAY);  // accepted sockets inherit it
+  prepare_clients(socket.get());
   if (bind(socket.get(), reinterpret_cast<sockaddr*>(&storage), size) != 0) return {};
   return socket;
 }
@@ -58,7 +69,7 @@ Result<Listening> take_over(OwnedSocket socket, unsigned workers) {
   // Shared by all workers: whoever comes late to accept() must not wait there.
   const int flags = fcntl(socket.get(), F_GETFL);
   fcntl(socket.get(), F_SETFL, flags | O_NONBLOCK);
-  enable(socket.get(), IPPROTO_TCP, TCP_NODELAY);
+  prepare_clients(socket.get());
   Listening listening{address, {}};
   for (unsigned i = 1; i < workers; ++i) {
     listening.sockets.emplace_back(fcntl(socket.get(), F_DUPFD_CLOEXEC, 0));
