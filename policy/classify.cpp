@@ -53,7 +53,11 @@ std::vector<BodyMarker> builtin_bodies() {
                                  "re not a bot"});
     }
   }
-  markers.push_back({.text = "LOGIN_REQUIRED"});
+  // Its player's answer; the bare word is an ordinary error of OpenID Connect and others.
+  for (const char* colon : {":", ": "}) {
+    markers.push_back({.text = "\"status\"" + std::string(colon) + "\"LOGIN_REQUIRED\"",
+                       .status = {200, 403, 429}});
+  }
   markers.push_back({.text = "unusual traffic from your computer network"});  // Google
   for (const char* text : {"_cf_chl_opt", "/cdn-cgi/challenge-platform/", "<title>Just a moment"}) {
     markers.push_back({.text = text, .status = {403, 503}});  // Cloudflare

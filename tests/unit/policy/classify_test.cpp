@@ -155,7 +155,16 @@ TEST_CASE("classify: bodies") {
       {"YouTube, JSON", 200, R"({"reason":"Sign in to confirm you\u2019re not a bot"})",
        Kind::anti_bot},
       {"YouTube, HTML", 200, "confirm that you&#39;re not a bot", Kind::anti_bot},
-      {"YouTube, status", 200, R"({"status":"LOGIN_REQUIRED"})", Kind::anti_bot},
+      {"YouTube, status", 200, R"({"playabilityStatus":{"status":"LOGIN_REQUIRED"}})",
+       Kind::anti_bot},
+      {"YouTube, status, spaced", 200, R"({"playabilityStatus": {"status": "LOGIN_REQUIRED"}})",
+       Kind::anti_bot},
+      {"YouTube, status, 429", 429, R"({"status":"LOGIN_REQUIRED"})", Kind::anti_bot},
+      {"OpenID Connect", 400, R"({"error":"login_required"})", Kind::neutral},
+      {"OpenID Connect, in a page that works", 200, "redirect#error=login_required", Kind::success},
+      {"a bank that wants a login", 400, R"({"error_code":"ITEM_LOGIN_REQUIRED"})", Kind::neutral},
+      {"an API that wants a login", 401, R"({"status":"login_required"})", Kind::neutral},
+      {"its documentation", 200, "<code>LOGIN_REQUIRED</code> means that", Kind::success},
       {"Google", 429, "unusual traffic from your computer network", Kind::anti_bot},
       {"Cloudflare", 503, "window._cf_chl_opt = {}", Kind::anti_bot},
       {"Cloudflare, title", 403, "<TITLE>Just a moment...</TITLE>", Kind::anti_bot},
@@ -225,7 +234,8 @@ TEST_CASE("classify: a policy's own statuses and markers") {
   CHECK(judge(c, 500, {}, "").kind == Kind::neutral);
   CHECK(judge(c, 200, {}, "please go away now").kind == Kind::anti_bot);
   CHECK(judge(c, 404, {}, "please go away now").kind == Kind::neutral);
-  CHECK(judge(c, 200, {}, "LOGIN_REQUIRED").kind == Kind::anti_bot);  // built-in ones stay
+  CHECK(judge(c, 200, {}, "confirm you're not a bot").kind ==
+        Kind::anti_bot);  // built-in ones stay
   CHECK(judge(c, 200, {{"x-blocked", "yes"}}, "").kind == Kind::anti_bot);
   CHECK(judge(c, 200, {{"X-Verdict", "a robot it is"}}, "").kind == Kind::anti_bot);
   CHECK(judge(c, 200, {{"X-Verdict", "human"}}, "").kind == Kind::success);
