@@ -1,5 +1,7 @@
 #include "proxy/exchange.h"
 
+#include <algorithm>
+
 #include "proxy/clock.h"
 #include "proxy/shed.h"
 #include "proxy/worker.h"
@@ -133,6 +135,10 @@ void Exchange::on_timeout() {
                    {},
                    1});
   }
+  if (response_begun_ && permit_.patience(monotonic_now()) == Duration(0)) {
+    permit_.scanned();
+    return progress(worker_.timeouts().transfer_idle);
+  }
   if (response_begun_) {
     // Unless it is the client that does not go on.
     const bool silent = client_.backlog() == 0;
@@ -221,6 +227,19 @@ void Exchange::drop_origin() {
 }
 
 void Exchange::progress(Duration wait) { owner_.set_timeout(wait); }
+
+// By the rough clock, which set_timeout() reads: then the deadline comes when the patience is over.
+void Exchange::progress_response() {
+  Duration wait = worker_.timeouts().transfer_idle;
+  if (const auto patience = permit_.patience(monotonic_roughly())) {
+    if (*patience > Duration(0)) {
+      wait = std::min(wait, *patience);
+    } else {
+      permit_.scanned();
+    }
+  }
+  progress(wait);
+}
 
 void Exchange::log_tunnel(std::uint64_t from_client, std::uint64_t from_origin) {
   entry_.received = from_client;

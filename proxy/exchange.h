@@ -146,6 +146,7 @@ class Exchange final : public Stream::Handler, public Asker {
   void stop_waiting();
   void drop_origin();
   void progress(Duration wait);
+  void progress_response();
   void write_log();
 
   Worker& worker_;

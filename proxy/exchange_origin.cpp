@@ -160,6 +160,8 @@ void Exchange::flush_request() {
   if (request_complete_ && !response_begun_) {
     const auto patience = permit_.patience(now);
     progress(std::min(worker_.timeouts().first_byte, patience.value_or(kUnlimited)));
+  } else if (response_begun_) {
+    progress_response();
   } else {
     progress(worker_.timeouts().transfer_idle);
   }

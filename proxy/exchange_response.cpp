@@ -60,7 +60,7 @@ void Exchange::pump_response() {
     }
     if (response_begun_ && own_time_.running()) count_overhead(own_time_);
     if (complete) return finish_response(!in.empty());
-    if (phase_ == Phase::open && response_begun_) progress(worker_.timeouts().transfer_idle);
+    if (phase_ == Phase::open && response_begun_) progress_response();
   }
 }
 

@@ -5,6 +5,12 @@
 #include "proxy/governor/governor.h"
 
 namespace sluice {
+namespace {
+
+// A page that blocks is there by then. What still comes is a stream, and may go on for hours.
+constexpr Duration kProbeLook = 3s;
+
+}  // namespace
 
 Hold& Hold::operator=(Hold&& other) noexcept {
   if (this != &other) {
@@ -39,6 +45,7 @@ Permit& Permit::operator=(Permit&& other) noexcept {
 
 Judgement Permit::report(Outcome& outcome, bool safe, Asker* asker, Mailbox* mailbox) {
   body_->reported = true;
+  body_->silence = Instant{};
   outcome.ticket = body_->ticket;
   outcome.sent = body_->pace.sent;
   return body_->governor.tell(*body_, outcome, safe, asker, mailbox);
@@ -62,6 +69,9 @@ Judgement Permit::answered(const Head& response, std::optional<std::size_t> mark
   const OutcomeKind kind = body_->outcome->kind;
   if (kind != OutcomeKind::success && kind != OutcomeKind::neutral) {
     return report(*body_->outcome, replayable(), &asker, &mailbox);
+  }
+  if (body_->silence != Instant{}) {
+    body_->silence = std::min(body_->silence, monotonic_now() + kProbeLook);
   }
   if (!body_->outcome->signal.exhausted()) return {.kind = kind};
   return {.kind = kind,

@@ -136,7 +136,9 @@ class [[nodiscard]] Permit {
   void done();       // the exchange is over: its place is free
 
   bool replayable() const;
-  // Silence beyond this is a failure (of a probe); none: only the usual time-outs.
+  // Of a probe whose outcome is not told yet. Silence beyond this is a failure; of one that has
+  // answered, what was not found in its body until then is not waited for: call scanned(). None:
+  // there are only the usual time-outs.
   std::optional<Duration> patience(Instant now) const;
   explicit operator bool() const { return body_ != nullptr; }
 

@@ -36,7 +36,7 @@ struct Permit::Body {
   Ticket ticket{};
   PaceTicket pace{};
   Allowance taken{};                 // empty: nothing, or it is settled
-  Instant silence{};                 // of a probe: when it counts as failed; Instant{}: never
+  Instant silence{};                 // of a probe: the end of patience(); Instant{}: it has none
   std::optional<Outcome> outcome{};  // of the head, until the body has been looked at
   bool reported = false;             // and the gate has it
   bool sent = false;                 // something of it has reached the origin

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 
-from harness.message import Truncated, read_head, response_bytes
+from harness.message import Truncated, chunk, read_head, response_bytes
 from harness.origin import OK, in_turn, replying, replying_once
 from harness.stream import Ended
 from startup_test import OwnProxies
@@ -265,6 +265,36 @@ class Returns(BreakerCase):
         stream.send("GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % origin.url())
         self.assertEqual(read_head(stream).status, 200)
         self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 200, "while the events go on")
+
+    def test_a_probe_whose_text_does_not_end_is_good_after_a_while(self):
+        """Long before its lease ends, be it that the origin pauses or that it goes on and on."""
+        proxy = self.enforcing(SHORT.replace('probe_timeout = "2s"', 'probe_timeout = "80s"'))
+        over = threading.Event()
+        self.addCleanup(over.set)
+        for pauses in (True, False):
+            with self.subTest(pauses=pauses):
+                answers = iter([retry_after(1), None])
+
+                def script(visit):
+                    while visit.read_request():
+                        answer = next(answers, OK)
+                        if answer is not None:
+                            visit.send(answer)
+                            continue
+                        visit.send("HTTP/1.1 200 OK\r\nContent-Type: application/x-ndjson\r\n"
+                                   "Transfer-Encoding: chunked\r\n\r\n")
+                        while visit.try_send(chunk(b"{}\n")) and not over.wait(60 if pauses else 0.1):
+                            pass
+                        return
+
+                origin = self.origin(script)
+                self.fetch(origin.url(), proxy=proxy)
+                due = origin.requests[0].at + 1.05
+                self.assertTrue(origin.wait(lambda: time.monotonic() > due, 3))
+                stream = self.client(proxy)
+                stream.send("GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % origin.url())
+                self.assertEqual(read_head(stream).status, 200)
+                self.assertTrue(origin.wait(lambda: self.fetch(origin.url(), proxy=proxy).status == 200, 30))
 
     def test_a_failed_probe_climbs_the_ladder(self):
         proxy = self.enforcing()

@@ -195,6 +195,8 @@ TEST_CASE("breaker: what a body adds to a failure that was observed at its head"
        0, 1},
       {"half-open: probe 429 -> open for long", half, outcome(Kind::rate_limited, 429, probe),
        Phase::open, Cause::anti_bot, 1h, 2, 1, 2},
+      {"half-open: probe 200, taken for good -> open after all", half,
+       outcome(Kind::success, 200, probe), Phase::open, Cause::anti_bot, 1h, 1, 1, 2},
   };
   for (const Row& row : rows) {
     CAPTURE(row.name);
