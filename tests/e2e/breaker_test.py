@@ -514,26 +514,33 @@ class Memory(BreakerCase):
 class Incidents(BreakerCase):
     def test_195_at_once_against_a_host_that_blocks_after_a_burst(self):
         """The incident of the banned office: only what was on its way reaches a host that has shut."""
-        proxy = self.enforcing(SHORT.replace('adapt = "off"', 'adapt = "learned"'))
-        lock, blocked_at = threading.Lock(), []
+        good, places = 40, 16
+        page = gzip.compress(b"<html>" + b"x" * 2000 + b"Sign in to confirm you\xe2\x80\x99re not a bot</html>")
+        block = response_bytes(page, "200 OK", "Content-Type: text/html", "Content-Encoding: gzip")
+        for adapt in ("off", "learned"):
+            with self.subTest(adapt=adapt):
+                pace = 'adapt = "%s"\nmax_concurrency = %d' % (adapt, places)
+                proxy = self.enforcing(SHORT.replace('adapt = "off"', pace).replace('"0s"', '"40s"')
+                                       .replace('antibot_cooldown = ["30s"]', 'antibot_cooldown = ["1h"]'))
+                origin = self.origin(in_turn(*[OK] * good, block))
+                together = threading.Barrier(195)
 
-        def script(visit):
-            while visit.read_request():
-                with lock:
-                    over = len(origin.requests) > 40
-                    if over and not blocked_at:
-                        blocked_at.append(len(origin.requests))
-                visit.send(response_bytes(b"unusual traffic from your computer network", "403 Forbidden",
-                                          "Content-Type: text/html", "cf-mitigated: challenge") if over else OK)
+                def validate(_):
+                    client = self.client(proxy, timeout=60)
+                    together.wait(60)
+                    return self.fetch(origin.url(), client=client)
 
-        origin = self.origin(script)
-        with concurrent.futures.ThreadPoolExecutor(64) as pool:
-            statuses = list(pool.map(lambda _: self.fetch(origin.url(), proxy=proxy).status, range(195)))
-        self.assertLess(len(origin.requests) - blocked_at[0], 64, "no more than were on their way")
-        self.assertEqual(statuses.count(200), 40)
-        before = len(origin.requests)
-        self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 503)
-        self.assertEqual(len(origin.requests), before)
+                with concurrent.futures.ThreadPoolExecutor(195) as pool:
+                    answers = list(pool.map(validate, range(195)))
+                blocked = [a for a in answers if a.body == page]
+                refused = [a for a in answers if a.get("Sluice-Reason") == "breaker-open"]
+                self.assertEqual(len([a for a in answers if a.body == b"ok"]), good)
+                # The proxy has seen `good` answers at most when it sees the first block, and no more are without one.
+                self.assertIn(len(blocked), range(1, places + 1))
+                self.assertEqual(len(refused), 195 - good - len(blocked), "nobody is left waiting for an hour")
+                self.assertEqual(len(origin.requests), good + len(blocked))
+                self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 503)
+                self.assertEqual(len(origin.requests), good + len(blocked))
 
     def test_two_percent_of_500s_do_not_open_it(self):
         proxy = self.enforcing()
