@@ -86,3 +86,36 @@ class Damaged(BreakerCase):
         self.assertEqual(problem["override"], "sluice close " + origin.authority)
         self.assertEqual(self.fetch(self.origin().url(), proxy=again).status, 200, "others are not touched")
         self.assertEqual(len(origin.requests), 1)
+
+    # What a disk may make of a file, and whether anything of a store is left in it.
+    WAYS = {"cut in half": lambda data: data[:len(data) // 2],
+            "cut within its first page": lambda data: data[:1000],
+            "empty of its heads": lambda data: bytes(8192) + data[8192:],
+            "full of something else": lambda data: b"\xa5" * len(data)}
+
+    def test_the_whole_file(self):
+        """The proxy starts without it, says so, and leaves it for whoever wants to look."""
+        for way, damage in self.WAYS.items():
+            with self.subTest(way):
+                proxy = self.enforcing()
+                origin = self.origin(replying(retry_after(50)))
+                self.fetch(origin.url(), proxy=proxy)
+                self.assertIsNone(proxy.stop())
+                path = os.path.join(proxy.state, "data.mdb")
+                with open(path, "r+b") as file:
+                    damaged = damage(file.read())
+                    file.seek(0)
+                    file.truncate()
+                    file.write(damaged)
+                again = self.start(policy=SHORT, state=proxy.state)
+                self.assertTrue(origin.wait(lambda: "was damaged: it was set aside as" in again.log()), again.log())
+                [aside] = glob.glob(path + ".damaged-*")
+                with open(aside, "rb") as file:
+                    self.assertEqual(file.read(), damaged, "it is left as it was found")
+                self.assertEqual(self.fetch(origin.url(), proxy=again).status, 429, "what was in it is not known any more")
+                self.assert_problem(self.fetch(origin.url(), proxy=again), 503, "breaker-open")
+                again.kill()
+                third = self.start(policy=SHORT, state=proxy.state)
+                self.assert_problem(self.fetch(origin.url(), proxy=third), 503, "breaker-open")
+                self.assertEqual(len(origin.requests), 2, "the new one remembers")
+                self.assertNotIn("damaged", third.log())
