@@ -3,10 +3,13 @@
 import glob
 import os
 import resource
+import shutil
+import tempfile
 import time
 
 from breaker_test import SHORT, BreakerCase, retry_after
 from harness.origin import OK, in_turn, replying
+from harness.proxy import binary, sanitized
 
 # A write beyond the limit that fill_disk() sets is an error, as on a full disk, not the end of the process.
 PATIENT = ["/bin/sh", "-c", 'trap "" XFSZ; exec "$0" "$@"']
@@ -64,6 +67,47 @@ class FullDisk(BreakerCase):
         again = self.start(policy=SHORT, state=proxy.state)
         self.assert_problem(self.fetch(origin.url(), proxy=again), 503, "breaker-open")
         self.assertEqual(len(origin.requests), 1)
+
+
+class FailingDisk(BreakerCase):
+    def proxy_on_a_disk(self):
+        """(the proxy, a function that lets writes or syncs of its store fail with EIO, or none)"""
+        if sanitized():
+            self.skipTest("a sanitizer comes first, or not at all")
+        switches = tempfile.mkdtemp(prefix="sluice-disk-")
+        self.addCleanup(shutil.rmtree, switches, ignore_errors=True)
+        library = os.path.join(os.path.dirname(os.path.abspath(binary())), "tests/libfailing_disk.so")
+        proxy = self.start(policy=SHORT, prefix=["/usr/bin/env", "LD_PRELOAD=" + library, "FAILING_DISK=" + switches])
+
+        def failing(what):
+            for name in os.listdir(switches):
+                os.remove(os.path.join(switches, name))
+            if what:
+                open(os.path.join(switches, what), "w").close()
+
+        return proxy, failing
+
+    def test_nothing_is_let_through_that_was_not_written(self):
+        for what in ("write", "sync"):
+            with self.subTest(what):
+                proxy, failing = self.proxy_on_a_disk()
+                origin = self.origin(in_turn(retry_after(1), OK, retry_after(50)))
+                failing(what)
+                self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 429, "what was said is not kept back")
+                self.assert_problem(self.fetch(origin.url(), proxy=proxy), 503, "breaker-open")
+                due = origin.requests[0].at + 1.1
+                self.assertTrue(origin.wait(lambda: time.monotonic() > due, 3))
+                problem = self.assert_problem(self.fetch(origin.url(), proxy=proxy), 503, "store-unavailable")
+                self.assertIn("Input/output error", problem["detail"])
+                self.assertEqual(len(origin.requests), 1)
+                failing(None)
+                self.assertTrue(origin.wait(lambda: self.fetch(origin.url(), proxy=proxy).status == 200, 10))
+                self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 429)
+                proxy.kill()
+                again = self.start(policy=SHORT, state=proxy.state)
+                self.assert_problem(self.fetch(origin.url(), proxy=again), 503, "breaker-open")
+                self.assertEqual(len(origin.requests), 3)
+                self.assertNotIn("damaged", again.log())
 
 
 class Damaged(BreakerCase):
