@@ -250,7 +250,6 @@ Step decide(const Rules& rules, HostState state, Instant now, const RequestInfo&
   if (state.phase == Phase::open && until <= patience) {
     return {{.act = Act::hold, .until = until}, std::move(state)};
   }
-  ++state.counts.refused;
   return {{.act = Act::refuse, .until = until}, std::move(state)};
 }
 

@@ -118,7 +118,6 @@ Gate::Pass Gate::pass(const Journey& who, double jitter, Instant now) {
   // What an allowance stops was never sent: to the pace it is as if nobody had asked.
   if (out.act == act) out.pace = pace_take(rules, pace_, now, jitter);
   if (out.by != By::key && before) state_ = std::move(*before);
-  if (out.by != By::key && out.act == Act::refuse) ++state_.counts.refused;
   if (out.act != Act::hold && out.act != Act::refuse) unusual_.went(now);
   return out;
 }
@@ -167,7 +166,6 @@ std::optional<Gate::Pass> Gate::out_of_money(const Journey& who) {
   if (!who.cost || allowances_ == nullptr) return std::nullopt;
   auto stop = allowances_->stopped(who);
   if (!stop) return std::nullopt;
-  ++state_.counts.refused;
   return Pass{.act = Decision::Act::refuse,
               .until = stop->until,
               .by = By::budget,
@@ -233,11 +231,12 @@ Gate::Asked Gate::answer(Journey& who, Asker& asker, Mailbox& mailbox, double ji
     return {Asked::Kind::go, std::move(passed)};
   }
   if (passed.act == Act::refuse) {
-    record_.touch();
+    count_refused();
     return {Asked::Kind::refused, passed};
   }
   const bool first = who.tries > 0;
   if (passed.act == Act::hold && !first && waiting() >= rules.hold.max_queue) {
+    count_refused();
     return {Asked::Kind::queue_full, passed};
   }
   auto visitor =
@@ -326,6 +325,7 @@ void Gate::pump(double jitter, Instant now, Effects& out) {
       continue;
     }
     if (passed.act == Act::forward) count_forward(visitor->journey, out);
+    if (passed.act == Act::refuse) count_refused();
     out.words.push_back({.to = visitor, .pass = passed});
   }
   if (waiting() == 0 || !record_.is_durable()) return;
@@ -333,6 +333,7 @@ void Gate::pump(double jitter, Instant now, Effects& out) {
   for (const Waiter& late : queue_->turns.expire(now)) {
     auto visitor = std::move(queue_->visitors.at(late.id));
     queue_->visitors.erase(late.id);
+    count_refused();
     out.words.push_back({.to = std::move(visitor),
                          .pass = {.act = Act::refuse,
                                   .until = state_.until,
@@ -429,6 +430,12 @@ void Gate::count_forward(const Journey& who, Effects& out) {
   if (who.tries == 0) retry_tokens_ = std::min(retry_tokens_ + kRetryShare, kMostRetries);
 }
 
+// The client of one request is told that it does not go.
+void Gate::count_refused() {
+  ++state_.counts.refused;
+  record_.touch();
+}
+
 bool Gate::take_retry() {
   if (retry_tokens_ < 1) return false;
   retry_tokens_ -= 1;
@@ -498,6 +505,7 @@ void Gate::saved(const Result<std::uint64_t>& version, const HostState* stored, 
       std::erase_if(state_.leases,
                     [&](const ProbeLease& l) { return l.id == claim.pass.ticket.lease; });
       take_back(claim);
+      count_refused();
       claim.pass = {.act = Decision::Act::refuse,
                     .by = By::store,
                     .why = version ? std::string() : version.error()};

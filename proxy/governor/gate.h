@@ -163,6 +163,7 @@ class Gate : public std::enable_shared_from_this<Gate> {
   void note_pace(const Rules& rules, const PaceMemory& before, const Outcome& why, Effects& out);
   void wake_at(Effects& out, Instant when);
   void count_forward(const Journey& who, Effects& out);
+  void count_refused();
   void note_transition(const HostState& before, Instant now, Effects& out);
   void save_soon(Effects& out);
   bool take_retry();

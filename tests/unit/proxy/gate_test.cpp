@@ -451,6 +451,50 @@ TEST_CASE("gate: evidence of two processes adds up") {
   CHECK(other.ask(3min + 10s).kind == Kind::refused);  // three in ten minutes
 }
 
+TEST_CASE("gate: a refused request is counted once, whatever refuses it") {
+  MemoryStore store;
+  Policy policy = learning();
+  policy.rules.pace.max_concurrency = 1;
+  const auto refused = [](Process& process) { return process.state().counts.refused; };
+
+  SUBCASE("the breaker") {
+    Process process(store, policy);
+    REQUIRE(process.goes(0s));
+    process.answer(0s, refusal(10min));
+    CHECK(process.ask(1s).kind == Kind::refused);
+    CHECK(refused(process) == 1);
+  }
+  SUBCASE("the pace") {
+    Process process(store, policy);
+    REQUIRE(process.goes(0s));
+    CHECK(process.ask(1s).kind == Kind::refused);
+    CHECK(refused(process) == 1);
+    process.flush(2s);
+    CHECK(stored(store, 2s).counts.refused == 1);
+  }
+  SUBCASE("the end of a wait, and of the room to wait in") {
+    policy.rules.hold.max_wait = 10s;
+    policy.rules.hold.max_queue = 1;
+    Process process(store, policy);
+    REQUIRE(process.goes(0s));
+    CHECK(process.ask(1s).kind == Kind::held);
+    CHECK(process.ask(1s).kind == Kind::queue_full);
+    CHECK(refused(process) == 1);
+    process.pump(5s);
+    CHECK(refused(process) == 1);
+    process.pump(12s);
+    CHECK(refused(process) == 2);
+  }
+  SUBCASE("nothing: the policy only observes") {
+    policy.rules.mode = Mode::observe;
+    Process process(store, policy);
+    REQUIRE(process.goes(0s));
+    process.answer(0s, refusal(10min));
+    CHECK(process.goes(1s));
+    CHECK(refused(process) == 0);
+  }
+}
+
 TEST_CASE("gate: a policy that only observes sends nothing again") {
   MemoryStore store;
   for (const Mode mode : {Mode::enforce, Mode::observe}) {
