@@ -207,14 +207,18 @@ void note_window(PaceState& state, Instant now) {
   flight.raising = true;
 }
 
+void note_good(PaceFlight& flight) {
+  ++flight.clean;
+  flight.errors *= 15.0 / 16;
+}
+
 void admitted(const Rules& rules, PaceState& state, Instant now, const PaceTicket& ticket,
               const Outcome& outcome) {
   PaceFlight& flight = state.flight;
   note_latency(flight, now - ticket.sent);
   if (ticket.sent >= flight.cycle) ++flight.admitted;
   if (ticket.sent >= flight.emptied) ++flight.since_empty;
-  ++flight.clean;
-  flight.errors *= 15.0 / 16;
+  note_good(flight);
   const bool before = !flight.incident.open || ticket.sent < flight.incident.sent;
   if (before && ticket.crowd >= flight.crowded) {
     flight.crowded_times = ticket.crowd > flight.crowded ? 1 : flight.crowded_times + 1;
@@ -288,7 +292,7 @@ void pace_observe(const Rules& rules, PaceState& state, Instant now, PaceTicket&
         admitted(rules, state, now, ticket, outcome);
       } else if (state.flight.ramping) {
         note_latency(state.flight, now - ticket.sent);
-        ++state.flight.clean;
+        note_good(state.flight);
         grow(state, now);
       }
       break;
@@ -300,7 +304,7 @@ void pace_observe(const Rules& rules, PaceState& state, Instant now, PaceTicket&
       break;
     case OutcomeKind::server_error:
     case OutcomeKind::network:
-      if (learns(rules)) failed(rules, state);
+      if (learns(rules) || state.flight.ramping) failed(rules, state);
       break;
   }
 }

@@ -294,8 +294,14 @@ TEST_CASE(
     key.state.flight.latency = 20ms;
     pace_reopened(rules, key.state);
     CHECK(key.at(1s).go(50) == row.go);
-    // And once they go well, as many as before.
     Duration t = 1s;
+    // While they fail it does not grow.
+    for (int i = 0; row.ramp && i < 100; ++i) {
+      key.at(t += 1s).go(1);
+      while (!key.tickets.empty()) key.answer(i % 2 == 0 ? Kind::server_error : Kind::success);
+    }
+    if (row.ramp) CHECK(key.state.flight.gentle <= 2);
+    // And once they go well, as many as before.
     for (int i = 0; i < 400; ++i) {
       key.at(t += 20ms);
       while (!key.tickets.empty()) key.answer(Kind::success);
