@@ -51,6 +51,12 @@ bool is_probing(const PaceFlight& flight, Instant now);
 void note_sent(PaceFlight& flight, Instant now);  // before it is counted
 void note_decided(PaceFlight& flight, PaceTicket& ticket);
 
+// pace_places.cpp: how many at once.
+void limit_places(PaceState& state, std::uint32_t places);
+// Fewer fit than did: true, and then it is no refusal for any other reason.
+bool places_fell(PaceState& state, const PaceTicket& ticket);
+void try_one_more(PaceState& state);
+
 // pace_refusal.cpp: what a refusal, and the end of it, teach.
 void refused(const Rules& rules, PaceState& state, Instant now, const PaceTicket& ticket,
              const Outcome& outcome);

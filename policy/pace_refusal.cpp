@@ -8,8 +8,6 @@
 namespace sluice::pace {
 namespace {
 
-constexpr std::uint32_t cap_patience = 1024;
-
 // The shortest time after which the operator believes an origin to have recovered.
 Duration unit(const Rules& rules) {
   const auto& ladder = rules.breaker.cooldown;
@@ -81,16 +79,6 @@ void named(PaceState& state, Instant now, const End& end) {
   learned.length = with_slack(roundest(learned.shortest, learned.longest));
 }
 
-void limit_places(PaceState& state, std::uint32_t places) {
-  PaceMemory& learned = state.learned;
-  learned.model = PaceModel::none;
-  learned.cap = std::max(1u, places);
-  learned.cap_patience = std::max(cap_patience, 2 * learned.cap_patience);
-  learned.known = true;
-  state.flight.gentle = 0;
-  state.flight.incident = {};
-}
-
 void probe_again(const Rules& rules, PaceState& state, Instant now) {
   PaceFlight& flight = state.flight;
   PaceIncident& incident = flight.incident;
@@ -141,6 +129,10 @@ void learn(const Rules& rules, PaceState& state, Instant now, const PaceTicket& 
     incident.probing = 0;
   }
   flight.at_cap = 0;
+  if (outcome.kind == OutcomeKind::rate_limited && !outcome.wait && fresh &&
+      places_fell(state, ticket)) {
+    return;
+  }
   if (learned.model == PaceModel::window && fresh && !early) {
     learned.patience = std::clamp(2 * learned.patience, 32u, 1024u);
     flight.raising = false;

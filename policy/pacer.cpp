@@ -165,14 +165,6 @@ void note_latency(PaceFlight& flight, Duration latency) {
   }
 }
 
-void try_one_more(PaceState& state) {
-  PaceMemory& learned = state.learned;
-  PaceFlight& flight = state.flight;
-  if (learned.cap == 0 || ++flight.at_cap < learned.cap_patience) return;
-  ++learned.cap;
-  flight.at_cap = 0;
-}
-
 // That of a ban is a guess at first, made long. Once it has held, a shorter one is tried, and after
 // many windows another; never near one that was too short, for it costs another ban.
 void shorten_ban(PaceMemory& learned) {

@@ -68,8 +68,8 @@ struct PaceFlight {
   std::uint64_t cycle_ordinal = 0;  // its ordinal
   std::uint32_t admitted = 0;       // since then
   bool rolled = false;              // it followed another window, and is not over
-  bool raising = false;             // its count was raised, and no refusal came yet
-  Instant before_cycle{};           // the window before
+  bool raising = false;    // its count, or the places, were raised, and no refusal came yet
+  Instant before_cycle{};  // the window before
   std::uint32_t before_admitted = 0;
   std::uint32_t clean = 0;   // successes since the last refusal or change of pace
   std::uint32_t at_cap = 0;  // successes since the cap was set

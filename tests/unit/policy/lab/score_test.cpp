@@ -279,6 +279,35 @@ TEST_CASE("lab: a quota that was used up before we came is learned with the next
   CHECK(fleet.pace().learned.count == 20);
 }
 
+TEST_CASE(
+    "lab: a limit on concurrency that falls and rises is followed, and taken for nothing else") {
+  const std::vector<int> rows[] = {{4, 2, 6}, {6, 2, 6}, {3, 1, 3}};
+  for (const auto& limits : rows) {
+    CAPTURE(limits.front());
+    Profile profile = find_profile("inflight");
+    profile.tasks = 800;
+    int n = 0;
+    profile.limiter = [&n] { return std::make_unique<InFlight>(n); };
+    Fleet fleet(lab_rules(), profile, {.seed = 4, .deadline = 200});
+    const PaceMemory& learned = fleet.pace().learned;
+    for (const int limit : limits) {
+      CAPTURE(limit);
+      n = limit;
+      int rejected = 0;
+      // That there are more, it takes a while to believe.
+      for (int batches = 0; batches < 4; ++batches) {
+        const Batch batch = fleet.play();
+        CHECK(batch.completed == batch.tasks);
+        rejected += batch.rejected;
+        if (learned.cap == static_cast<unsigned>(limit)) break;
+      }
+      CHECK(rejected <= 6);
+      CHECK(learned.model == PaceModel::none);
+      CHECK(learned.cap == static_cast<unsigned>(limit));
+    }
+  }
+}
+
 TEST_CASE("lab: a window that grows is found out, one that shrinks is kept to") {
   for (const int after : {40, 10}) {
     CAPTURE(after);
