@@ -8,6 +8,8 @@
 namespace sluice {
 namespace {
 
+constexpr const char* kNoLimit = "no limit met";
+
 std::string number(double n) {
   char text[32];
   std::snprintf(text, sizeof text, n >= 10 ? "%.0f" : "%.2g", n);
@@ -25,7 +27,7 @@ std::string length_words(Duration length) {
 
 std::string limit_words(const PaceMemory& learned) {
   switch (learned.model) {
-    case PaceModel::none: return learned.cap == 0 ? "no limit met" : "";
+    case PaceModel::none: return learned.cap == 0 ? kNoLimit : "";
     case PaceModel::told:
       if (learned.rate == 0) return "as its headers tell";
       [[fallthrough]];
@@ -70,6 +72,20 @@ std::string words(const Rules& rules, const PaceMemory& learned) {
   return text;
 }
 
+// By the policy's own number; empty: another one, if any, holds up.
+std::string full_words(const Rules& rules, const PaceFlight& flight) {
+  const std::uint32_t most = rules.pace.max_concurrency;
+  if (most == 0 || flight.in_flight < most) return "";
+  std::string text =
+      most == 1 ? "the only place of pace.max_concurrency is taken"
+                : "all " + std::to_string(most) + " places of pace.max_concurrency are taken";
+  if (flight.tunnels == 0) return text + "; the next is free after an answer";
+  if (most > 1) text += ", " + std::to_string(flight.tunnels);
+  text += flight.tunnels == 1 ? " by an open tunnel" : " by open tunnels";
+  return text + "; the next is free after " +
+         (flight.tunnels < flight.in_flight ? "an answer or " : "") + "the end of a tunnel";
+}
+
 std::string why_words(const Outcome& outcome) {
   std::string text = outcome.kind == OutcomeKind::rate_limited ? "it refused"
                      : outcome.kind == OutcomeKind::anti_bot   ? "it blocked"
@@ -90,6 +106,9 @@ std::string pace_sentence(const Rules& rules, const PaceState& state, Instant no
   const std::string text = words(rules, state.learned);
   const Instant opens = pace_opens(rules, state, now);
   if (opens <= now) return text;
+  if (const std::string full = full_words(rules, state.flight); !full.empty()) {
+    return text == kNoLimit ? full : text + "; " + full;
+  }
   if (opens == Instant::max()) return text + "; next slot after an answer";
   return text + "; next slot in " + format_duration(opens - now);
 }

@@ -248,7 +248,8 @@ Instant pace_opens(const Rules& rules, const PaceState& state, Instant now) {
   return earliest(rules, state, now);
 }
 
-PaceTicket pace_take(const Rules& rules, PaceState& state, Instant now, double jitter) {
+PaceTicket pace_take(const Rules& rules, PaceState& state, Instant now, double jitter,
+                     bool tunnel) {
   PaceFlight& flight = state.flight;
   if (learns(rules)) {
     begin_cycle(state, now);
@@ -257,11 +258,13 @@ PaceTicket pace_take(const Rules& rules, PaceState& state, Instant now, double j
   }
   note_sent(flight, now);
   ++flight.in_flight;
+  if (tunnel) ++flight.tunnels;
   ++flight.sent;
   const PaceTicket ticket{.sent = now,
                           .ordinal = flight.sent,
                           .crowd = flight.in_flight,
-                          .probe = flight.incident.open};
+                          .probe = flight.incident.open,
+                          .tunnel = tunnel};
   if (ticket.probe) {
     flight.incident.probing = ticket.ordinal;
     flight.incident.probed = now;
@@ -311,6 +314,7 @@ bool pace_exhausted(const Rules& rules, PaceState& state, Instant now, const Pac
 
 void pace_done(PaceState& state, PaceTicket& ticket) {
   if (state.flight.in_flight > 0) --state.flight.in_flight;
+  if (ticket.tunnel && state.flight.tunnels > 0) --state.flight.tunnels;
   note_decided(state.flight, ticket);
 }
 

@@ -48,6 +48,7 @@ struct PaceUndecided {
 // What dies with the process.
 struct PaceFlight {
   std::uint32_t in_flight = 0;
+  std::uint32_t tunnels = 0;  // of them: each for as long as it is open, used or not
   PaceUndecided undecided;
   std::uint64_t sent = 0;  // requests so far: the ordinal of the latest
   Instant last_sent{};
@@ -114,6 +115,7 @@ struct PaceTicket {
   std::uint32_t crowd = 0;  // in flight, with this one
   bool probe = false;       // sent alone to learn when an incident is over
   bool decided = false;     // its answer is known
+  bool tunnel = false;
   bool operator==(const PaceTicket&) const = default;
 };
 
@@ -127,7 +129,8 @@ Instant pace_gives_up(const PaceState& state, Instant now);
 
 // One goes, whatever the pace says: it takes its slot. To be reported with pace_observe and
 // pace_done. `jitter` is in [0, 1).
-PaceTicket pace_take(const Rules& rules, PaceState& state, Instant now, double jitter);
+PaceTicket pace_take(const Rules& rules, PaceState& state, Instant now, double jitter,
+                     bool tunnel = false);
 
 // What an answer's head, or a failure, teaches. Once for each request that went, at most; again
 // only when the body of what looked like a success tells otherwise.
@@ -168,7 +171,9 @@ bool pace_changed(const PaceMemory& before, const PaceMemory& after);
 // "about 30 per 60 s, from 4 refusals; before: no limit met; because it refused with 429 for 20 s"
 std::string pace_change_sentence(const Rules& rules, const PaceMemory& before,
                                  const PaceMemory& after, const Outcome& why);
-// "about 30 per 60 s, from 4 refusals; next slot in 1.2 s"
+// "about 30 per 60 s, from 4 refusals; next slot in 1.2 s", or why only an end of another can help:
+// "all 2 places of pace.max_concurrency are taken, 1 by an open tunnel; the next is free after an
+// answer or the end of a tunnel"
 std::string pace_sentence(const Rules& rules, const PaceState& state, Instant now);
 
 }  // namespace sluice

@@ -116,7 +116,7 @@ Gate::Pass Gate::pass(const Journey& who, double jitter, Instant now) {
   if (opens > now) return later(opens);
   if (allowances_ != nullptr && Allowances::concern(who)) take_allowance(who, now, out);
   // What an allowance stops was never sent: to the pace it is as if nobody had asked.
-  if (out.act == act) out.pace = pace_take(rules, pace_, now, jitter);
+  if (out.act == act) out.pace = pace_take(rules, pace_, now, jitter, who.tunnel);
   if (out.by != By::key && before) state_ = std::move(*before);
   if (out.act != Act::hold && out.act != Act::refuse) unusual_.went(now);
   return out;

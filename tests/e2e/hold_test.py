@@ -156,6 +156,16 @@ class Bounds(HoldCase):
         stream.timeout = 5  # not after thirty seconds of waiting for nothing
         self.assert_problem(read_response(stream), 503, "hold-timeout")
 
+    def test_who_waits_for_an_open_tunnel_is_told_so(self):
+        places = 'adapt = "off"\nmax_concurrency = 1'
+        proxy = self.start(policy=paced("0s", max_wait="1s").replace('adapt = "off"', places))
+        origin = self.origin(lambda visit: visit.wait_end(20))
+        _, first = self.tunnel(origin.authority, proxy=proxy)
+        self.assertEqual(first.status, 200)
+        _, second = self.tunnel(origin.authority, proxy=proxy)
+        problem = self.assert_problem(second, 503, "hold-timeout")
+        self.assertIn("the only place of pace.max_concurrency is taken by an open tunnel", problem["detail"])
+
     def test_max_concurrency(self):
         proxy = self.start("proxy.workers=2", policy=paced("0s").replace('adapt = "off"', 'adapt = "off"\nmax_concurrency = 3'))
         lock, now, most = threading.Lock(), [0], [0]

@@ -25,12 +25,12 @@ class Key {
     return *this;
   }
   // Sends as many as may go now.
-  unsigned go(unsigned most = 1000) {
+  unsigned go(unsigned most = 1000, bool tunnel = false) {
     unsigned sent = 0;
     for (; sent < most; ++sent) {
       next = pace_opens(rules_, state, now);
       if (next > now) break;
-      tickets.push_back(pace_take(rules_, state, now, jitter));
+      tickets.push_back(pace_take(rules_, state, now, jitter, tunnel));
     }
     return sent;
   }
@@ -228,6 +228,40 @@ TEST_CASE("pacer: linear") {
   CHECK(key.at(12s).go(1) == 1);
   CHECK(key.at(1h).go(1) == 0);
   CHECK(key.sentence() == "a delay of 12 s; next slot after an answer");
+}
+
+TEST_CASE("pacer: who waits for a place is told whose they are") {
+  struct Row {
+    unsigned places, requests, tunnels;
+    const char* sentence;
+  };
+  const Row rows[] = {
+      {0, 1, 1, "no limit met"},
+      {2, 1, 0, "no limit met"},
+      {1, 1, 0,
+       "the only place of pace.max_concurrency is taken; the next is free after an answer"},
+      {1, 0, 1,
+       "the only place of pace.max_concurrency is taken by an open tunnel; the next is free after "
+       "the end of a tunnel"},
+      {2, 1, 1,
+       "all 2 places of pace.max_concurrency are taken, 1 by an open tunnel; the next is free "
+       "after an answer or the end of a tunnel"},
+      {3, 0, 3,
+       "all 3 places of pace.max_concurrency are taken, 3 by open tunnels; the next is free after "
+       "the end of a tunnel"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.sentence);
+    Key key(with({.max_concurrency = row.places, .adapt = Adapt::off, .ramp = false}));
+    CHECK(key.go(row.tunnels, true) == row.tunnels);
+    CHECK(key.go(row.requests) == row.requests);
+    CHECK(key.sentence() == row.sentence);
+  }
+  Key key(with({.max_concurrency = 1, .adapt = Adapt::off}));
+  CHECK(key.go(1, true) == 1);
+  key.lose();
+  CHECK(key.state.flight.tunnels == 0);
+  CHECK(key.sentence() == "no limit met");
 }
 
 TEST_CASE("pacer: linear: the first request after a refusal waits for the new delay, too") {

@@ -115,7 +115,7 @@ TEST_CASE("conf/policies: who answers for what") {
       {"api.github.com", "/search/code?q=x", "github", "code-search"},
       {"api.openai.com", "/v1/chat/completions", "openai", ""},
       {"api.anthropic.com", "/v1/messages", "anthropic", ""},
-      {"www.googleapis.com", "/youtube/v3/search", "youtube", "search"},
+      {"youtube.googleapis.com", "/youtube/v3/search", "youtube", "search"},
       {"www.googleapis.com", "/drive/v3/files", "polite-crawler", ""},
       {"www.deviantart.com", "/api/v1/oauth2/gallery/all", "deviantart", ""},
       {"discord.com", "/api/v10/channels/1", "discord", ""},
@@ -132,6 +132,10 @@ TEST_CASE("conf/policies: who answers for what") {
       {"export.arxiv.org", "/api/query", "arxiv", ""},
       {"en.wikipedia.org", "/w/api.php", "wikipedia", ""},
       {"anything.example", "/", "polite-crawler", ""},
+      // A CONNECT: of a tunnel only the host is known.
+      {"youtube.googleapis.com", "", "youtube", ""},
+      {"www.googleapis.com", "", "polite-crawler", ""},
+      {"discord.com", "", "discord", ""},
   };
   for (const Row& row : rows) {
     CAPTURE(row.host);
