@@ -1,5 +1,7 @@
 #include "proxy/config_reader.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -179,6 +181,20 @@ void hide_secrets(Diagnostics& problems) {
 std::string Environment::get(const std::string& name) const {
   const auto variable = variables.find(name);
   return variable == variables.end() ? std::string() : variable->second;
+}
+
+std::optional<std::string> exposed_secret(const LoadedConfig& loaded) {
+  const std::string& webhook = loaded.config.alerts.webhook;
+  struct stat about {};
+  if (webhook.empty() || loaded.file.empty() || ::stat(loaded.file.c_str(), &about) != 0 ||
+      (about.st_mode & S_IROTH) == 0) {
+    return std::nullopt;
+  }
+  const auto text = read_text_file(loaded.file);
+  if (!text || text->find(webhook) == std::string::npos) return std::nullopt;  // it came otherwise
+  return loaded.file +
+         ": warning: everybody on this machine can read alerts.webhook there, which is a secret: "
+         "give the file to the group that sluice runs as, then chmod o-r";
 }
 
 Result<std::string> read_text_file(const std::string& path) {

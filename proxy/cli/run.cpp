@@ -1,4 +1,6 @@
 // `sluice run`: the proxy in the foreground.
+#include <spdlog/spdlog.h>
+
 #include <iostream>
 
 #include "proxy/cli/commands.h"
@@ -15,6 +17,7 @@ int run(const CommandLine& line) {
   if (!loaded.problems.empty()) return kExitUsage;
   take_over_signals();
   start_logging(loaded.config.log, line.environment.get("JOURNAL_STREAM"));
+  if (const auto exposed = exposed_secret(loaded)) spdlog::warn("{}", *exposed);
   auto server = Server::make(loaded);
   if (!server) {
     std::cerr << "sluice: " << server.error() << "\n";

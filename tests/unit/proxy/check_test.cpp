@@ -68,6 +68,25 @@ TEST_CASE("check: warns of what needs to look inside HTTPS, and is content other
                               "tls.intercept is \"never\";"));
 }
 
+TEST_CASE("check: warns of a webhook that everybody can read, and does not show it") {
+  namespace fs = std::filesystem;
+  const Folder folder;
+  folder.write("sluice.toml", "alerts.webhook = 'https://hooks.test/SECRET'\n");
+  const auto others = [&](fs::perm_options how) {
+    fs::permissions(folder.path("sluice.toml"), fs::perms::others_read, how);
+  };
+  others(fs::perm_options::add);
+  const Said said = check(folder, {"sluice.toml"});
+  CHECK(said.text.starts_with("sluice.toml: warning: everybody on this machine can read"));
+  CHECK(said.text.find("SECRET") == std::string::npos);
+  CHECK(said.code == 0);
+  others(fs::perm_options::remove);
+  CHECK(check(folder, {"sluice.toml"}).text == "ok: 1 configuration, 0 policies\n");
+  folder.write("sluice.toml", "proxy.workers = 1\n");
+  others(fs::perm_options::add);
+  CHECK(check(folder, {"sluice.toml"}).text == "ok: 1 configuration, 0 policies\n");
+}
+
 TEST_CASE("check: every error with its line and a caret, then a count") {
   const Folder folder;
   folder.write("sluice.toml", "[proxy]\nworker = 1\n");
