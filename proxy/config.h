@@ -86,7 +86,7 @@ struct BudgetConfig {
   bool operator==(const BudgetConfig&) const = default;
 };
 
-inline constexpr Duration kLongestAlertTry = 20s;  // alerts are promised within 30 s
+inline constexpr Duration kLongestAlertTry = 12s;  // alerts are promised within 30 s
 
 struct AlertsConfig {
   std::string webhook;   // https://…; http:// to this machine only. Holds a secret: never logged

@@ -217,7 +217,7 @@ void read_alerts(const TomlTable& alerts, AlertsConfig& config) {
   alerts.read("give_up", config.give_up, 1s);
   alerts.read("timeout", config.timeout, 100ms);
   if (config.timeout > kLongestAlertTry && alerts.has("timeout")) {
-    alerts.complain("timeout", "alerts.timeout must not be longer than 20s");
+    alerts.complain("timeout", "alerts.timeout must not be longer than 12s");
   }
   if (config.give_up <= config.repeat && (alerts.has("give_up") || alerts.has("repeat"))) {
     alerts.complain("give_up", "alerts.give_up must be longer than repeat");

@@ -20,10 +20,13 @@ namespace sluice {
 namespace {
 
 constexpr std::string_view kLease = "alerts";
-// Whoever dies with it is replaced after this long, which leaves time to tell within 30 s.
-constexpr Duration kLeaseLength = 12s;
+constexpr Duration kPromised = 30s;
+// Beyond the try that it is taken for.
+constexpr Duration kLeaseLength = 10s;
 constexpr Duration kRenewEvery = 4s;
 constexpr Duration kTurn = 1s;
+// Whoever dies with it is replaced in time to tell as promised.
+static_assert(kLongestAlertTry + kLeaseLength + kRenewEvery + kTurn + kStoreWait <= kPromised);
 constexpr Duration kLookEvery = 5s;
 constexpr int kLookShare = 20;  // at most a twentieth of the time is spent looking at keys
 constexpr std::size_t kMaxTold = 100;

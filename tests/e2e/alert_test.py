@@ -154,7 +154,7 @@ class Webhook(AlertCase):
 
     def test_a_proxy_whose_receiver_hangs_ends_at_once(self):
         receiver = self.receiver(answer=None)
-        proxy = self.run_with(receiver, 'alerts.timeout="20s"')
+        proxy = self.run_with(receiver, 'alerts.timeout="12s"')
         self.trip(proxy)
         self.assertTrue(receiver.wait(lambda: receiver.tries >= 1))
         self.assertIsNone(proxy.stop())
@@ -489,7 +489,7 @@ class Settings(AlertCase):
             ('alerts.webhook="hooks.slack.com/services/SECRET"', "alerts.webhook: "),
             ('alerts.kinds=["opened"]', '"opened" is not one of "breaker-open"'),
             ('alerts.give_up="1m"', "alerts.give_up must be longer than repeat"),
-            ('alerts.timeout="1m"', "alerts.timeout must not be longer than 20s"),
+            ('alerts.timeout="13s"', "alerts.timeout must not be longer than 12s"),
         )
         for setting, words in rows:
             with self.subTest(setting):
