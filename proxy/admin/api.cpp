@@ -41,6 +41,17 @@ struct OrderBody {
   Duration length = kUsualOpen;
 };
 
+// No code point is cut: a reason that is too long is no reason to refuse an order.
+std::string shortened(std::string text, std::size_t limit) {
+  const auto continues = [&](std::size_t i) {
+    return (static_cast<unsigned char>(text[i]) & 0xC0) == 0x80;
+  };
+  if (text.size() <= limit) return text;
+  while (limit > 0 && continues(limit)) --limit;
+  text.resize(limit);
+  return text;
+}
+
 Result<OrderBody> read_body(const AdminRequest& request) {
   OrderBody out;
   if (request.body.empty()) return out;
@@ -50,8 +61,7 @@ Result<OrderBody> read_body(const AdminRequest& request) {
   for (const auto& [name, value] : body.items()) {
     if (!value.is_string()) return Error{"every value in the body is a string"};
     if (name == "reason") {
-      out.reason = value.get<std::string>();
-      if (out.reason.size() > kMaxReason) return Error{"a reason has at most 200 bytes"};
+      out.reason = shortened(value.get<std::string>(), kMaxReason);
     } else if (name == "for") {
       const auto length = parse_duration(value.get<std::string>());
       if (!length) return Error{"for: " + length.error()};

@@ -193,6 +193,24 @@ TEST_CASE("admin: orders reach the source and their answer waits for it") {
   CHECK(refused.ends_with("{\"error\":\"the disk is full\"}\n"));
 }
 
+TEST_CASE("admin: a reason that is too long is cut between its letters, and refuses nothing") {
+  std::string umlauts;
+  for (int i = 0; i < 150; ++i) umlauts += "\u00fc";
+  const std::pair<std::string, std::string> rows[] = {
+      {umlauts, umlauts.substr(0, 200)},
+      {"x" + umlauts, "x" + umlauts.substr(0, 198)},
+      {std::string(500, 'y'), std::string(200, 'y')},
+      {std::string(200, 'y'), std::string(200, 'y')},
+  };
+  for (const auto& [given, kept] : rows) {
+    Running admin;
+    const std::string answer = admin.ask("POST /api/stop", "", "{\"reason\":\"" + given + "\"}");
+    CHECK(status_line(answer) == "HTTP/1.1 200 OK");
+    CHECK(admin.source.with([](auto& state) { return state.orders; }) ==
+          std::vector<std::string>{"stop " + kept});
+  }
+}
+
 TEST_CASE("admin: an order that is not understood orders nothing") {
   Running admin;
   const std::pair<const char*, const char*> rows[] = {
