@@ -53,10 +53,10 @@ export async function order(path, body = {}) {
 
 export const keyPath = (key, verb) => `/api/keys/${encodeURIComponent(key)}${verb ? `/${verb}` : ""}`;
 
-// Calls onEvent for each event behind `after` until the stream ends; then throws.
-export async function follow(after, onOpen, onEvent) {
+// Calls onEvent for each event behind `after` until the stream ends or is aborted; then throws.
+export async function follow(after, signal, onOpen, onEvent) {
   const headers = authorized({ Accept: "text/event-stream" });
-  const response = await ask(`/api/events?after=${after}`, { headers });
+  const response = await ask(`/api/events?after=${after}`, { headers, signal });
   onOpen();
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";

@@ -15,6 +15,7 @@ const PATIENCE = [1000, 2000, 4000, 8000]; // before the stream is tried again
 
 let view = null; // what is shown to somebody who is signed in
 let lost = false;
+let following = null; // ends the stream of events; null: there is none
 
 function showLink(state, text) {
   byId("link").dataset.state = state;
@@ -62,29 +63,40 @@ async function refresh() {
 }
 
 // Events as they happen; each one is a reason to look at the keys again.
-async function followEvents() {
+async function followEvents(signal) {
   let tries = 0;
   let soon = 0;
-  while (hasToken()) {
+  while (!signal.aborted) {
     try {
-      if (view.events.last === 0) {
-        const { last, events } = await read("/api/events?limit=100");
-        for (const event of events) view.events.add(event, false);
-        view.events.last = Math.max(view.events.last, last);
-      }
-      await follow(view.events.last, () => { tries = 0; }, (event) => {
+      view.events.catchUp(await read("/api/events?limit=100", signal));
+      await follow(view.events.last, signal, () => { tries = 0; }, (event) => {
         if (!view.events.add(event, true)) return;
         clearTimeout(soon);
         soon = setTimeout(refresh, 150);
       });
     } catch (problem) {
-      if (problem.status === 401) return;
+      if (signal.aborted || problem.status === 401) return;
       if (!lost) refresh();
     }
     const wait = PATIENCE[Math.min(tries, PATIENCE.length - 1)];
     tries += 1;
     await new Promise((resume) => { setTimeout(resume, wait); });
   }
+}
+
+// At most one stream, and none while nobody looks: a browser has about six connections to one
+// address, for all of its tabs together.
+function followWhileSeen() {
+  following?.abort();
+  following = null;
+  if (document.hidden || !hasToken()) return;
+  following = new AbortController();
+  followEvents(following.signal);
+}
+
+function look() {
+  refresh();
+  followWhileSeen();
 }
 
 function start() {
@@ -100,10 +112,9 @@ function start() {
     view = { detail, keys: new Keys((row) => detail.open(row)), overview: new Overview(changed), events: new Events() };
     byId("stop").addEventListener("click", () => stopAll(changed));
     setInterval(refresh, EVERY);
-    document.addEventListener("visibilitychange", refresh);
+    document.addEventListener("visibilitychange", look);
   }
-  refresh();
-  followEvents();
+  look();
 }
 
 function showTab(name) {

@@ -16,6 +16,17 @@ export class Events {
     if (!this.node.firstChild) this.node.append(element("li", { class: "none", id: "no-events" }, element("span"), "Nothing has happened yet."));
   }
 
+  // Takes in the latest events of a server. One whose numbers are behind ours has begun anew.
+  catchUp({ last, events }) {
+    if (last < this.last) {
+      this.node.replaceChildren();
+      this.last = 0;
+      this.showEmpty();
+    }
+    for (const event of events) this.add(event, false);
+    this.last = Math.max(this.last, last);
+  }
+
   add(event, fresh) {
     if (event.sequence <= this.last) return false;
     this.last = event.sequence;

@@ -258,6 +258,25 @@ pageTest("the browser itself would refuse markup and foreign scripts", {}, [], a
   page.problems = []; // the browser's own words about each
 });
 
+pageTest("a tab that nobody looks at holds no connection, and misses nothing", {}, [{ do: "put", key: "a.test" }], async (page, admin) => {
+  const look = (hidden) => page.evaluate((value) => {
+    Object.defineProperty(document, "hidden", { value, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  }, hidden);
+  const isStream = (request) => request.url().includes("/api/events?after=");
+  await admin.tell({ do: "event", key: "a.test", text: "before" });
+  await page.locator("#events").getByText("before").waitFor();
+  const ended = page.waitForEvent("requestfailed", isStream);
+  await look(true);
+  await ended;
+  await admin.tell({ do: "event", key: "a.test", text: "meanwhile" });
+  const again = page.waitForEvent("request", isStream);
+  await look(false);
+  await again;
+  await page.locator("#events").getByText("meanwhile").waitFor();
+  assert.equal(await page.locator("#events").getByText("before").count(), 1);
+});
+
 pageTest("when Sluice goes away it says so, and recovers", {}, [{ do: "put", key: "a.test" }], async (page) => {
   await row(page, "a.test").waitFor();
   await page.context().setOffline(true);
