@@ -233,6 +233,7 @@ Errand Exchange::errand(const Head& head) const {
                                      .job = job_,
                                      .job_run = exec_ ? exec_->run : std::string_view(),
                                      .job_max_requests = exec_ ? exec_->max_requests : 0,
+                                     .job_numbered = exec_ && exec_->numbered,
                                      .client = client_hash_,
                                      .connection = number_});
 }

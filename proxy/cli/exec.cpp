@@ -138,7 +138,7 @@ int run(const CommandLine& line, const ExecOptions& options, const LoadedConfig&
   if (!host) return fail(host.error(), kExitUnreachable);
   const std::string job =
       job_name(options.job.empty() ? default_job(options.command.front()) : options.job);
-  auto door = RunDoor::open({job, run_name, options.max_requests}, host->find);
+  auto door = RunDoor::open({job, run_name, options.max_requests, options.job.empty()}, host->find);
   if (!door) return fail(door.error(), kExitUnreachable);
   ProxyAddress proxy = proxy_address((*door)->address().text());
   proxy.user = job;

@@ -10,6 +10,7 @@ namespace sluice {
 namespace {
 
 constexpr std::size_t kRunLimit = 32;
+constexpr std::string_view kNumbered = "numbered";
 
 bool is_run(std::string_view text) {
   return !text.empty() && text.size() <= kRunLimit &&
@@ -39,13 +40,15 @@ std::vector<std::string_view> words(std::string_view line) {
 }  // namespace
 
 std::string introduction(const ExecRun& run) {
-  return run.job + " " + run.run + " " + std::to_string(run.max_requests) + "\n";
+  return run.job + " " + run.run + " " + std::to_string(run.max_requests) +
+         (run.numbered ? " " + std::string(kNumbered) : "") + "\n";
 }
 
 std::optional<ExecRun> read_introduction(std::string_view line) {
   const auto said = words(line);
-  if (said.size() != 3) return std::nullopt;
-  ExecRun run{std::string(said[0]), std::string(said[1])};
+  const bool numbered = said.size() == 4 && said.back() == kNumbered;
+  if (said.size() != 3 && !numbered) return std::nullopt;
+  ExecRun run{.job = std::string(said[0]), .run = std::string(said[1]), .numbered = numbered};
   if (run.job.empty() || run.job != job_name(run.job) || !is_run(run.run) ||
       !read_number(said[2], run.max_requests)) {
     return std::nullopt;

@@ -36,6 +36,7 @@ struct Ask {
   std::string_view job{};              // empty: none was named
   std::string_view job_run{};          // empty: the job does not name its runs
   std::uint64_t job_max_requests = 0;  // of its own will; 0: none
+  bool job_numbered = false;           // as in ExecRun
   // Turns are between jobs, then clients, then connections; order is within one connection.
   std::uint64_t client = 0;  // its address, as a number
   std::uint64_t connection = 0;

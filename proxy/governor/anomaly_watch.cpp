@@ -21,6 +21,11 @@ std::uint64_t mixed(std::uint64_t sum, std::uint64_t more) {
   return sum ^ sum >> 31;
 }
 
+// What starts the same command again and again, such as a cron job, may be the loop.
+std::string_view lasting_name(const Ask& ask) {
+  return ask.job_numbered ? ask.job.substr(0, ask.job.rfind('-')) : ask.job;
+}
+
 }  // namespace
 
 AnomalyWatch::AnomalyWatch(const AnomalyRules& rules, Zone zone, const ClockPair& now)
@@ -51,7 +56,7 @@ AskedUrl AnomalyWatch::url_of(const Ask& ask, Instant now) {
   sum = mixed(sum, hash(request.method) ^ ask.port);
   sum = mixed(sum, request.framing == Framing::length ? request.length : 0);
   sum = mixed(sum, ask.client);
-  if (!ask.job.empty()) sum = mixed(sum, hash(ask.job));
+  if (!ask.job.empty()) sum = mixed(sum, hash(lasting_name(ask)));
   AskedUrl url{.hash = sum == 0 ? 1 : sum};
   Shard& mine = shard(url.hash);
   std::unique_lock lock(mine.mutex);

@@ -53,9 +53,14 @@ TEST_CASE("door: an introduction is read back, and nothing else is one") {
   CHECK(run->job == "nightly");
   CHECK(run->run == "4711ab");
   CHECK(run->max_requests == 500);
+  CHECK_FALSE(run->numbered);
+  const auto unnamed = read(introduction({"curl-99", "4711ab", 0, true}));
+  REQUIRE(unnamed);
+  CHECK(unnamed->numbered);
   for (const char* wrong :
-       {"", "nightly", "nightly 4711", "nightly 4711 5 6", "nightly  5", " 4711 5", "a/b 4711 5",
-        "nightly a-b 5", "nightly 4711 -1", "nightly 4711 5x", "nightly 4711 99999999999999999999",
+       {"", "nightly", "nightly 4711", "nightly 4711 5 numbered 6", "nightly 4711 5 6",
+        "nightly  5", " 4711 5", "a/b 4711 5", "nightly a-b 5", "nightly 4711 -1",
+        "nightly 4711 5x", "nightly 4711 99999999999999999999",
         "nightly 123456789012345678901234567890123 5"}) {
     CAPTURE(wrong);
     CHECK_FALSE(read_introduction(wrong));

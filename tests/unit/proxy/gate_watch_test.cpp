@@ -246,6 +246,14 @@ TEST_CASE("gate watch: what tells one request from another") {
     CHECK(hash(different) != hash(first));
     CHECK(hash(different) != 0);
   }
+  Ask run = first, next_run = first, other_command = first;
+  run.job = "curl-4711";
+  next_run.job = "curl-4712";
+  other_command.job = "wget-4711";
+  CHECK(hash(run) != hash(next_run));
+  for (Ask* unnamed : {&run, &next_run, &other_command}) unnamed->job_numbered = true;
+  CHECK(hash(run) == hash(next_run));
+  CHECK(hash(run) != hash(other_command));
   for (const Ask& uncounted : {tunnel, ask_with(etag), ask_with(since)})
     CHECK(hash(uncounted) == 0);
   CHECK(watch.url_of(first, t0).name.empty());
