@@ -149,12 +149,17 @@ void KeyAnomalies::tick(const AnomalyRules& rules, const UsualRate& usual, const
                         std::vector<AnomalyNews>& out) {
   for (OngoingAnomaly& anomaly : going_on_) {
     const bool lasts = anomaly.seen - anomaly.stepped >= rules.escalate_after;
-    if (rules.escalate_after <= Duration(0) || !lasts || clock.watched_only) continue;
-    // "alert" only tells: what touches traffic is for whoever runs it to ask for.
-    if (anomaly.action != AnomalyAction::throttle || anomaly.pardoned) continue;
-    anomaly.action = AnomalyAction::open;
+    if (rules.escalate_after <= Duration(0) || !lasts || anomaly.pardoned) continue;
+    if (anomaly.action == AnomalyAction::throttle && !clock.watched_only) {
+      anomaly.action = AnomalyAction::open;
+      out.push_back({AnomalyNews::What::escalated, clock.now, anomaly});
+    } else if (anomaly.action == AnomalyAction::alert && anomaly.stepped == anomaly.since) {
+      // What touches traffic is for whoever runs it to ask for: they hear of it once more.
+      out.push_back({AnomalyNews::What::lasts, clock.now, anomaly});
+    } else {
+      continue;
+    }
     anomaly.stepped = clock.now;
-    out.push_back({AnomalyNews::What::escalated, clock.now, anomaly});
   }
   std::erase_if(going_on_, [&](OngoingAnomaly& anomaly) {
     if (!is_over(rules, anomaly, clock)) return false;

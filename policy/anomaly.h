@@ -53,9 +53,10 @@ struct AnomalyRules {
 
   bool enabled = true;
   AnomalyAction action = AnomalyAction::alert;
-  Duration escalate_after = 5min;  // of lasting; 0: never
-  Duration end_after = 5min;       // of nothing of it
-  Duration open_for = 15min;       // and again while it lasts
+  Duration escalate_after =
+      5min;                   // of lasting: "alert" tells once more, "throttle" opens; 0: never
+  Duration end_after = 5min;  // of nothing of it
+  Duration open_for = 15min;  // and again while it lasts
   Burst burst;
   Thrash thrash;
   ErrorSpike error_spike;
@@ -70,7 +71,7 @@ struct OngoingAnomaly {
   AnomalyKind kind = AnomalyKind::burst;
   AnomalyAction action = AnomalyAction::alert;
   Instant since{};
-  Instant stepped{};           // when its action was last raised; at first, when it began
+  Instant stepped{};           // when it began, or its action was raised, or it was told again
   Instant seen{};              // the latest request that shows it
   std::uint64_t requests = 0;  // that showed it
   std::uint32_t number = 0;    // the most: in a minute, of one URL, of the last answers
@@ -82,7 +83,7 @@ struct OngoingAnomaly {
 };
 
 struct AnomalyNews {
-  enum class What : std::uint8_t { began, escalated, pardoned, ended };
+  enum class What : std::uint8_t { began, escalated, lasts, pardoned, ended };
   What what = What::began;
   Instant at{};
   OngoingAnomaly anomaly;
@@ -108,8 +109,8 @@ class KeyAnomalies {
   // The first answer to a request, or that there was none.
   void answered(const AnomalyRules& rules, const UsualRate& usual, const AnomalyAsk& ask,
                 bool error, std::vector<AnomalyNews>& out);
-  // Raises the actions of what lasts, ends what is over. To be called about once a second while
-  // something goes on.
+  // Raises the actions of what lasts, or tells of it once more; ends what is over. To be called
+  // about once a second while something goes on.
   void tick(const AnomalyRules& rules, const UsualRate& usual, const AnomalyAsk& clock,
             std::vector<AnomalyNews>& out);
 

@@ -76,6 +76,10 @@ std::string anomaly_sentence(std::string_view key, const AnomalyRules& rules,
     case AnomalyNews::What::escalated:
       text += " " + seen(rules, anomaly) + "; this has lasted for " + lasted;
       break;
+    case AnomalyNews::What::lasts:
+      text += " " + seen(rules, anomaly) + "; this has lasted for " + lasted +
+              " and goes on: " + advice(anomaly.kind);
+      break;
     case AnomalyNews::What::pardoned:
       return text + " " + seen(rules, anomaly) +
              "; an operator has closed it, so this is only watched";

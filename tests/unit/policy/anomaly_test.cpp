@@ -46,7 +46,7 @@ class Script {
   std::string told() {
     std::string out;
     for (const AnomalyNews& one : news) {
-      constexpr const char* words[] = {"began", "escalated", "pardoned", "ended"};
+      constexpr const char* words[] = {"began", "escalated", "lasts", "pardoned", "ended"};
       out += (out.empty() ? "" : "; ") + std::string(anomaly_word(one.anomaly.kind)) + " " +
              words[static_cast<int>(one.what)] +
              (one.what == What::ended ? "" : " " + std::string(action_word(one.anomaly.action)));
@@ -156,7 +156,7 @@ TEST_CASE("anomaly: what is slowed and lasts is shut after five minutes, and wha
   CHECK(script.key.going_on().empty());
 }
 
-TEST_CASE("anomaly: one that was short never escalates; nor does one that is only told of") {
+TEST_CASE("anomaly: one that was short never escalates; one that is only told of is told again") {
   Script script;
   for (int i = 0; i < 4; ++i) script.request(7);
   script.at(1h);
@@ -173,8 +173,8 @@ TEST_CASE("anomaly: one that was short never escalates; nor does one that is onl
     watched.at(when).request(7);
   }
   CHECK(calm_script.told() == "thrash began throttle");
-  CHECK(told.told() == "thrash began alert");
-  CHECK(watched.told() == "thrash began alert");
+  CHECK(told.told() == "thrash began alert; thrash lasts alert");
+  CHECK(watched.told() == "thrash began alert; thrash lasts alert");
 }
 
 TEST_CASE("anomaly: a policy that only observes is told of, and nothing is done") {
@@ -294,13 +294,13 @@ TEST_CASE("anomaly: more than half of the last ten answers") {
   }
 }
 
-TEST_CASE("anomaly: use outside of the hours, once a night") {
+TEST_CASE("anomaly: use outside of the hours, once a night and once more when it lasts") {
   Script script;
   script.traffic(1, 1h);
   CHECK(script.told() == "");
   script.working = false;
   script.traffic(1.0 / 30, 4h);  // now and then is one run
-  CHECK(script.told() == "off-hours began alert");
+  CHECK(script.told() == "off-hours began alert; off-hours lasts alert");
   script.working = true;
   script.at(5h + 1s);
   CHECK(script.told() == "off-hours ended");
@@ -357,6 +357,12 @@ TEST_CASE("anomaly: what is said") {
   CHECK(said(AnomalyKind::off_hours, AnomalyAction::alert, 1) ==
         "a.test is used outside of 08:00-20:00 Europe/Berlin on mon, tue, wed, thu, fri; see "
         "whether somebody watches this run, or shut it: sluice open a.test --for 10m");
+  news.what = What::lasts;
+  news.at = Instant{1310s};
+  CHECK(said(AnomalyKind::burst, AnomalyAction::alert, 84) ==
+        "a.test gets a burst: 84 requests in a minute, where at most 3 are usual; this has lasted "
+        "for 5 min 10 s and goes on: find what has begun to send, or shut it: sluice open a.test "
+        "--for 10m");
   news.what = What::pardoned;
   CHECK(said(AnomalyKind::error_spike, AnomalyAction::alert, 6) ==
         "a.test fails: 6 of the last 10 answers were errors; an operator has closed it, so this is "

@@ -101,7 +101,7 @@ class Loop {
  private:
   void carry_out(const Gate::Effects& effects) {
     for (const AnomalyNews& news : effects.anomalies) {
-      constexpr const char* words[] = {"began", "escalated", "pardoned", "ended"};
+      constexpr const char* words[] = {"began", "escalated", "lasts", "pardoned", "ended"};
       if (told.empty()) told_at = now_;
       told += (told.empty() ? "" : "; ") + std::string(words[static_cast<int>(news.what)]) + " " +
               std::string(action_word(news.anomaly.action));
@@ -147,7 +147,7 @@ TEST_CASE("gate watch: 2,165 requests for one URL are caught at once and cost le
 TEST_CASE("gate watch: unless told otherwise a loop is told of, and nothing else") {
   Loop loop(AnomalyRules{});
   loop.every(kGap, 0s, kLength);
-  CHECK(loop.told == "began alert");
+  CHECK(loop.told == "began alert; lasts alert");
   CHECK(loop.told_at == 3 * kGap);
   CHECK(loop.reached == 2165);
   CHECK(loop.phase() == Phase::closed);
@@ -196,7 +196,7 @@ TEST_CASE("gate watch: what an operator closes stays closed, though the loop goe
 TEST_CASE("gate watch: a policy that observes lets everything through") {
   Loop loop(acting(AnomalyAction::open), Mode::observe);
   loop.every(kGap, 0s, kLength);
-  CHECK(loop.told == "began alert");
+  CHECK(loop.told == "began alert; lasts alert");
   CHECK(loop.reached == 2165);
 }
 
