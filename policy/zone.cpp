@@ -10,6 +10,8 @@ namespace {
 
 constexpr std::size_t kHeader = 44;
 constexpr std::size_t kMostChanges = 10'000;
+// For which a rule is written out.
+constexpr int kFirstYear = 1970, kLastYear = 2100;
 
 // Big-endian, as the file is.
 std::int64_t number(std::string_view bytes, std::size_t at, std::size_t size) {
@@ -49,6 +51,12 @@ std::int64_t day_number(std::chrono::year_month_day date) {
   return std::chrono::sys_days(date).time_since_epoch().count();
 }
 
+// RFC 9636 §3.3: the footer is one line, with a line end on either side.
+std::string_view between_line_ends(std::string_view footer) {
+  if (footer.starts_with('\n')) footer.remove_prefix(1);
+  return footer.substr(0, footer.find('\n'));
+}
+
 // The days that have begun by the wall clock.
 std::int64_t local_day(const Zone& zone, Duration reset, UtcTime moment) {
   const Duration local = moment.time_since_epoch() + zone.offset(moment) - reset;
@@ -83,18 +91,32 @@ Result<Zone> Zone::parse(std::string_view tzif) {
     if (at < -kFar || at > kFar) continue;
     zone.changes_.push_back({UtcTime{std::chrono::seconds(at)}, offset_of(type)});
   }
-  const std::string_view rule = tzif.substr(kHeader + counts->size(8));
-  constexpr UtcTime kNeeded{std::chrono::seconds(1'900'000'000)};  // 2030
-  const bool explicit_until_late = !zone.changes_.empty() && zone.changes_.back().at > kNeeded;
-  if (rule.find(',') != std::string_view::npos && !explicit_until_late) {
-    return Error{"its summer time is given as a rule only, which is not read here"};
-  }
+  const std::string_view footer = tzif.substr(kHeader + counts->size(8));
+  if (footer.find(',') == std::string_view::npos) return zone;  // no summer time from then on
+  const auto rule = parse_zone_rule(between_line_ends(footer));
+  if (!rule) return Error{"the rule for its summer time cannot be read"};
+  zone.extend(*rule);
   return zone;
 }
 
+void Zone::extend(const ZoneRule& rule) {
+  const bool listed = !changes_.empty();
+  const UtcTime known = listed ? changes_.back().at : UtcTime::min();
+  const int first =
+      listed ? int{date_of(std::chrono::floor<std::chrono::days>(known.time_since_epoch()).count())
+                       .year()}
+             : kFirstYear;
+  for (int year = first; year <= kLastYear; ++year) {
+    for (const ZoneChange& change : rule.changes(year)) {
+      if (change.at > known) changes_.push_back(change);
+    }
+  }
+}
+
 Duration Zone::offset(UtcTime moment) const {
-  const auto next = std::upper_bound(changes_.begin(), changes_.end(), moment,
-                                     [](UtcTime t, const Change& change) { return t < change.at; });
+  const auto next =
+      std::upper_bound(changes_.begin(), changes_.end(), moment,
+                       [](UtcTime t, const ZoneChange& change) { return t < change.at; });
   return next == changes_.begin() ? first_ : std::prev(next)->offset;
 }
 
@@ -112,7 +134,7 @@ UtcTime Zone::when(Duration local) const {
   }
   if (exists) return found;
   // Skipped: the change that skips it.
-  for (const Change& change : changes_) {
+  for (const ZoneChange& change : changes_) {
     if (change.at + change.offset > about) return change.at;
   }
   return about;

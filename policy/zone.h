@@ -8,13 +8,14 @@
 
 #include "policy/result.h"
 #include "policy/time.h"
+#include "policy/zone_rule.h"
 
 namespace sluice {
 
 class Zone {
  public:
   Zone() = default;  // UTC
-  // RFC 9636: a TZif file of version 2 or later that lists its changes explicitly, as Debian's do.
+  // RFC 9636: a TZif file of version 2 or later.
   static Result<Zone> parse(std::string_view tzif);
 
   Duration offset(UtcTime moment) const;  // local = UTC + offset
@@ -23,12 +24,10 @@ class Zone {
   UtcTime when(Duration local) const;
 
  private:
-  struct Change {
-    UtcTime at;
-    Duration offset;
-  };
-  Duration first_{};             // before the first change
-  std::vector<Change> changes_;  // in order
+  void extend(const ZoneRule& rule);
+
+  Duration first_{};                 // before the first change
+  std::vector<ZoneChange> changes_;  // in order
 };
 
 // From one reset to the next: the day or the month that a moment belongs to.
