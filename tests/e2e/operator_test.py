@@ -153,7 +153,7 @@ class Numbers(OperatorCase):
 
 class Crowd(OperatorCase):
     KEYS = 100_000
-    STALL = 5.0  # seconds; a page over so many keys takes most of one on a slow machine, a request a millisecond
+    STALL = 2.0  # seconds, or half of what a page over so many keys takes on this machine; a request takes a millisecond
 
     def test_many_keys_are_a_bounded_page_and_no_hindrance(self):
         """While one page of numbers is made, requests go on, and none of them waits for it."""
@@ -177,17 +177,19 @@ class Crowd(OperatorCase):
         thread.start()
         try:
             self.assertTrue(eventually(lambda: done[0] > 0))
-            during = []
+            during, longest = [], 0.0
             for _ in range(3):
                 self.order("/api/keys/host-1.test/close")  # the copy of the keys is made anew
                 before = done[0]
+                asked = time.monotonic()
                 page = self.ask("/metrics", token=False).body.decode()
+                longest = max(longest, time.monotonic() - asked)
                 during.append(done[0] - before)
         finally:
             ended.set()
             thread.join(30)
         self.assertGreater(min(during), 5, during)
-        self.assertLess(slowest[0], self.STALL)
+        self.assertLess(slowest[0], max(self.STALL, longest / 2))
         self.assertEqual(statuses, {200})
         closed = int(re.search(r'(?m)^sluice_keys\{state="closed"\} (\d+)', page)[1])
         self.assertGreaterEqual(closed, self.KEYS)

@@ -34,11 +34,12 @@ export class Daemon {
 
   log = "";
 
-  // The status and the reason of one GET.
-  fetch(url) {
+  // The status and the reason of one GET, by a job when one is named.
+  fetch(url, job) {
     return new Promise((resolve, reject) => {
-      const { host } = new URL(url);
-      request({ host: "127.0.0.1", port: this.port, path: url, headers: { Host: host, Connection: "close" } }, (answer) => {
+      const headers = { Host: new URL(url).host, Connection: "close" };
+      if (job) headers["Proxy-Authorization"] = `Basic ${Buffer.from(`${job}:`).toString("base64")}`;
+      request({ host: "127.0.0.1", port: this.port, path: url, headers }, (answer) => {
         answer.resume();
         answer.on("end", () => resolve({ status: answer.statusCode, reason: answer.headers["sluice-reason"] }));
       }).on("error", reject).end();

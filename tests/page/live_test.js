@@ -106,6 +106,12 @@ liveTest("open and close a key, with a question before each", {}, async (page, d
   assert.equal((await daemon.fetch(origin.url)).status, 200);
 });
 
+liveTest("the name of a job is a word, whatever its client wrote", {}, async (page, daemon, origin) => {
+  assert.equal((await daemon.fetch(origin.url, "<img src=x onerror=alert(1)>")).status, 200);
+  await page.locator("#jobs").getByText("_img_src_x_onerror_alert_1__", { exact: true }).waitFor();
+  assert.equal(await page.locator("main script, main iframe, main img").count(), 0);
+});
+
 for (const [name, context] of [
   ["light", { colorScheme: "light" }], ["dark", { colorScheme: "dark" }],
   ["phone", { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true }]]) {

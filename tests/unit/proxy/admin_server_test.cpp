@@ -259,6 +259,36 @@ TEST_CASE("admin: a stream gives what is new as it happens, and goes on where it
   CHECK(again.read_until("\n\n").starts_with("id: 2\n"));
 }
 
+TEST_CASE("admin: followers are few, and one that reads no more makes room") {
+  Running admin;
+  const auto follow = [&](const char* after) {
+    Wire wire = admin.wire();
+    wire.send(admin.head("GET /api/events", std::string("Accept: text/event-stream\r\n") +
+                                                "Last-Event-ID: " + after + "\r\n"));
+    return wire;
+  };
+  const auto status = [](Wire& wire) { return status_line(wire.read_until("\r\n")); };
+  Wire stuck = follow("0");
+  CHECK(status(stuck) == "HTTP/1.1 200 OK");
+  std::vector<Wire> others;
+  for (std::size_t i = 1; i < AdminLoop::kMaxStreams; ++i) {
+    others.push_back(follow("1000"));  // nothing comes for these
+    CHECK(status(others.back()) == "HTTP/1.1 200 OK");
+  }
+  Wire one_more = follow("0");
+  CHECK(status(one_more) == "HTTP/1.1 503 Service Unavailable");
+  CHECK(one_more.read_to_end().find("too many others") != std::string::npos);
+
+  // More than the kernel takes for somebody who does not read.
+  admin.source.tell(EventKind::transition, "a.test", std::string(24u << 20, 'x'));
+  bool room = false;
+  for (int tries = 0; tries < 20'000 && !room; ++tries) {
+    Wire next = follow("1000");
+    room = status(next) == "HTTP/1.1 200 OK";
+  }
+  CHECK(room);
+}
+
 TEST_CASE("admin: probes, metrics, the page and its headers") {
   Running admin;
   CHECK(admin.ask("GET /healthz").ends_with("\r\n\r\nok\n"));
