@@ -108,6 +108,7 @@ class MarkerScan {
   std::optional<std::size_t> feed(std::string_view bytes);
   // Nothing more can be found: there is no need to decode further.
   bool done() const { return left_ == 0; }
+  std::size_t left() const { return left_; }  // bytes that it would still look at
 
  private:
   std::optional<std::size_t> ending_at(MarkerSet::State state);

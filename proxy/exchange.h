@@ -137,7 +137,7 @@ class Exchange final : public Stream::Handler, public Asker {
   bool read_response(std::string_view& in);
   bool begin_response(const Head& head, std::string_view body_at_hand);
   Judgement judge(const Head& head, std::string_view body_at_hand);
-  bool splice_response(std::size_t& budget);
+  bool splice_response();
   void finish_response(bool surplus);
   void refuse(Refusal refusal);
   ReplyOptions reply_options();

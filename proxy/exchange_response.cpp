@@ -36,7 +36,7 @@ void Exchange::pump_response() {
     if (moves == kTurn) return origin_->stream.yield();
     if (pipe_ || (origin_->reader.remaining() >= kSpliceFrom && !copies_ && watch_.done() &&
                   origin_->stream.plain() && client_.plain())) {
-      if (!splice_response(budget)) return;
+      if (!splice_response()) return;
       continue;
     }
     if (!origin_->stream.readable()) return;
@@ -149,7 +149,7 @@ Judgement Exchange::judge(const Head& head, std::string_view body_at_hand) {
 }
 
 // A long body of known length moves inside the kernel. False: nothing more can move now.
-bool Exchange::splice_response(std::size_t& budget) {
+bool Exchange::splice_response() {
   Reader& reader = origin_->reader;
   if (!pipe_) pipe_ = worker_.pipes().take();
   copies_ = pipe_ == nullptr;  // no descriptors are left for one
@@ -166,7 +166,6 @@ bool Exchange::splice_response(std::size_t& budget) {
     }
     reader.moved(count);
     entry_.sent += count;
-    budget -= std::min(budget, count);
   }
   while (!pipe_->empty()) {
     if (!client_.writable()) return false;

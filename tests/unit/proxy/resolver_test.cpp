@@ -75,20 +75,18 @@ class NameServer {
   std::map<std::string, int> asked_over_tcp;
   bool speaks_tcp = true;
 
-  explicit NameServer(event_base* base)
-      : socket_(::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0)) {
-    sockaddr_storage storage;
-    socklen_t length = parse_address("127.0.0.1:0")->to_sockaddr(storage);
-    auto* generic = reinterpret_cast<sockaddr*>(&storage);
-    REQUIRE(bind(socket_.get(), generic, length) == 0);
-    REQUIRE(getsockname(socket_.get(), generic, &length) == 0);
-    address_ = Address::from_sockaddr(generic, length);
+  explicit NameServer(event_base* base) {
+    // A port that is free for datagrams may be taken for TCP.
+    for (int tries = 0; tries < 100 && !listener_; ++tries) {
+      bind_datagrams();
+      listen_on_tcp(base);
+    }
+    REQUIRE(listener_ != nullptr);
     event_ = event_new(
         base, socket_.get(), EV_READ | EV_PERSIST,
         [](evutil_socket_t, short, void* self) { static_cast<NameServer*>(self)->on_query(); },
         this);
     event_add(event_, nullptr);
-    listen_on_tcp(base);
   }
   ~NameServer() {
     event_free(event_);
@@ -118,6 +116,16 @@ class NameServer {
            length);
   }
 
+  void bind_datagrams() {
+    socket_ = OwnedSocket(::socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0));
+    sockaddr_storage storage;
+    socklen_t length = parse_address("127.0.0.1:0")->to_sockaddr(storage);
+    auto* generic = reinterpret_cast<sockaddr*>(&storage);
+    REQUIRE(bind(socket_.get(), generic, length) == 0);
+    REQUIRE(getsockname(socket_.get(), generic, &length) == 0);
+    address_ = Address::from_sockaddr(generic, length);
+  }
+
   void listen_on_tcp(event_base* base) {
     sockaddr_storage storage;
     const socklen_t length = address_.to_sockaddr(storage);
@@ -138,7 +146,6 @@ class NameServer {
         },
         this, LEV_OPT_CLOSE_ON_FREE | LEV_OPT_CLOSE_ON_EXEC, -1,
         reinterpret_cast<sockaddr*>(&storage), static_cast<int>(length));
-    REQUIRE(listener_ != nullptr);
   }
 
   // The answer comes in two pieces: its length tells where it ends.
