@@ -15,9 +15,8 @@ namespace {
 // RFC 9110 §8.4.1: both are zlib's, and "deflate" comes with its header or, in the wild, without.
 class ZlibDecoder final : public BodyDecoder {
  public:
-  ZlibDecoder(bool gzip, std::size_t limit) : BodyDecoder(limit), gzip_(gzip) {
-    ready_ = start(gzip ? MAX_WBITS + 16 : MAX_WBITS);
-  }
+  ZlibDecoder(bool gzip, std::size_t limit)
+      : BodyDecoder(limit), gzip_(gzip), ready_(start(gzip ? MAX_WBITS + 16 : MAX_WBITS)) {}
   ~ZlibDecoder() override { inflateEnd(&stream_); }
   ZlibDecoder(const ZlibDecoder&) = delete;
   ZlibDecoder& operator=(const ZlibDecoder&) = delete;
@@ -60,7 +59,7 @@ class ZlibDecoder final : public BodyDecoder {
 
   z_stream stream_{};
   const bool gzip_;
-  bool ready_ = false;
+  bool ready_;
 };
 
 class BrotliDecoder final : public BodyDecoder {
