@@ -19,17 +19,28 @@ export class Daemon {
     mkdirSync(policies);
     writeFileSync(join(policies, "page.toml"), POLICY);
     daemon.environment = { PATH: process.env.PATH, HOME: daemon.directory, XDG_CONFIG_HOME: daemon.directory };
-    daemon.process = spawn(SLUICE, ["run", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--state-dir", daemon.state,
-      "--policies", policies, ...settings.flatMap((setting) => ["--set", setting])],
-    { stdio: ["ignore", "pipe", "pipe"], env: daemon.environment });
-    daemon.process.stderr.on("data", (text) => { daemon.log += text; });
-    const { value } = await createInterface({ input: daemon.process.stdout })[Symbol.asyncIterator]().next();
-    const told = /proxy (\S+):(\d+), admin (\S+),/.exec(value ?? "");
-    if (!told) throw new Error(`no proxy: ${value} ${daemon.log}`);
-    daemon.port = Number(told[2]);
-    daemon.url = told[3];
-    daemon.token = readFileSync(join(daemon.state, "admin.token"), "utf8").trim();
+    daemon.settings = ["--policies", policies, ...settings.flatMap((setting) => ["--set", setting])];
+    await daemon.launch("127.0.0.1:0");
     return daemon;
+  }
+
+  async launch(admin) {
+    this.process = spawn(SLUICE, ["run", "--listen", "127.0.0.1:0", "--admin", admin, "--state-dir", this.state, ...this.settings],
+      { stdio: ["ignore", "pipe", "pipe"], env: this.environment });
+    this.process.stderr.on("data", (text) => { this.log += text; });
+    const { value } = await createInterface({ input: this.process.stdout })[Symbol.asyncIterator]().next();
+    const told = /proxy (\S+):(\d+), admin (\S+),/.exec(value ?? "");
+    if (!told) throw new Error(`no proxy: ${value} ${this.log}`);
+    this.port = Number(told[2]);
+    this.url = told[3];
+    this.token = readFileSync(join(this.state, "admin.token"), "utf8").trim();
+  }
+
+  // Starts again at the same address, and remembers nothing.
+  async forget() {
+    await this.end();
+    for (const file of ["data.mdb", "lock.mdb"]) rmSync(join(this.state, file));
+    await this.launch(new URL(this.url).host);
   }
 
   log = "";
@@ -57,10 +68,14 @@ export class Daemon {
     });
   }
 
-  async stop() {
+  async end() {
     const ended = new Promise((resolve) => { this.process.once("exit", resolve); });
     this.process.kill("SIGTERM");
     await ended;
+  }
+
+  async stop() {
+    await this.end();
     rmSync(this.directory, { recursive: true });
   }
 }

@@ -112,6 +112,17 @@ liveTest("the name of a job is a word, whatever its client wrote", {}, async (pa
   assert.equal(await page.locator("main script, main iframe, main img").count(), 0);
 });
 
+liveTest("events that are counted anew are followed from their beginning", {}, async (page, daemon, origin) => {
+  const told = page.locator("#events").getByText(`${origin.key} was shut for`);
+  for (let i = 0; i < 5; i += 1) await daemon.command("open", origin.key, "--for", "10m");
+  await page.waitForFunction(() => document.querySelectorAll("#events li").length >= 5);
+  await daemon.forget();
+  await daemon.command("open", origin.key, "--for", "10m", "--reason", "another life");
+  await page.locator("#events").getByText("another life").waitFor();
+  assert.equal(await told.count(), 1, "what the other life had is gone");
+  page.problems = page.problems.filter((text) => !/ERR_CONNECTION|ERR_INCOMPLETE/.test(text)); // while nobody was there
+});
+
 for (const [name, context] of [
   ["light", { colorScheme: "light" }], ["dark", { colorScheme: "dark" }],
   ["phone", { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true }]]) {
