@@ -106,9 +106,8 @@ std::string pace_sentence(const Rules& rules, const PaceState& state, Instant no
   const std::string text = words(rules, state.learned);
   const Instant opens = pace_opens(rules, state, now);
   if (opens <= now) return text;
-  if (const std::string full = full_words(rules, state.flight); !full.empty()) {
-    return text == kNoLimit ? full : text + "; " + full;
-  }
+  const std::string full = full_words(rules, state.flight);
+  if (!full.empty()) return (text == kNoLimit ? "" : text + "; ") + full;
   if (opens == Instant::max()) return text + "; next slot after an answer";
   return text + "; next slot in " + format_duration(opens - now);
 }
