@@ -30,6 +30,7 @@ constexpr double crowd_without_limit = 64;
 constexpr std::uint32_t window_patience = 16;  // windows before a few more are tried
 constexpr std::uint32_t ban_patience = 64;     // of a ban's, before a shorter one is
 constexpr Duration longest_hold = 48h;         // that is believed after a restart
+constexpr Duration longest_latency = 2500ms;   // that is believed
 constexpr Duration per_concurrent = 5s;        // linear: one less in flight for each of these
 
 bool learns(const Rules& rules) { return rules.pace.adapt == Adapt::learned; }
@@ -157,7 +158,9 @@ void grow(PaceState& state, Instant now) {
   }
 }
 
+// What takes longer than can be believed of a host is a stream that was judged at its end.
 void note_latency(PaceFlight& flight, Duration latency) {
+  latency = std::min<Duration>(latency, longest_latency);
   if (flight.latency == Duration(0) || latency < flight.latency) {
     flight.latency = std::max<Duration>(latency, Duration(1));
   } else {

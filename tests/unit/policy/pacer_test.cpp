@@ -106,6 +106,14 @@ TEST_CASE("pacer: an answer that does not come keeps the others waiting for a se
   slow.state.flight.latency = 2s;
   CHECK(slow.at(7900ms).go() == 0);
   CHECK(slow.at(8s).go() == 1);
+  // One long stream tells nothing about the others.
+  Key stream;
+  CHECK(stream.go() == 1);
+  stream.at(1h).answer(Kind::success);
+  CHECK(stream.go(1) == 1);
+  for (int i = 1; i < 7; ++i) CHECK(stream.at(1h + i * 500ms).go(1) == 1);
+  CHECK(stream.at(1h + 9s).go(1) == 0);
+  CHECK(stream.at(1h + 13s).go(1) == 1);
 }
 
 TEST_CASE("pacer: what was given up is not counted again, whenever it is answered") {
