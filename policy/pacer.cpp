@@ -251,6 +251,10 @@ Instant pace_opens(const Rules& rules, const PaceState& state, Instant now) {
   return earliest(rules, state, now);
 }
 
+Instant pace_opens_again(const Rules& rules, const PaceState& state, Instant now) {
+  return earliest(rules, state, now);
+}
+
 PaceTicket pace_take(const Rules& rules, PaceState& state, Instant now, double jitter,
                      bool tunnel) {
   PaceFlight& flight = state.flight;

@@ -123,6 +123,9 @@ struct PaceTicket {
 // Instant::max(): only an answer can change it, or that none comes: see pace_gives_up().
 Instant pace_opens(const Rules& rules, const PaceState& state, Instant now);
 
+// The same for one whose place is free by then: that which has just been refused.
+Instant pace_opens_again(const Rules& rules, const PaceState& state, Instant now);
+
 // When an answer that is missing now is waited for no more: whoever sends long streams, or answers
 // when there is news, keeps nobody else waiting. Instant::max(): none is missing.
 Instant pace_gives_up(const PaceState& state, Instant now);

@@ -376,7 +376,8 @@ Gate::Told Gate::tell(Permit::Body& permit, const Outcome& outcome, bool safe, d
   if (tighter) save_soon(out);
   if (watch_ != nullptr && who.tries == 0 && !outcome.amends) watch_answer(outcome, now, out);
   const bool open = phase_at(state_, now) == Phase::open;
-  const Instant again = open ? state_.until : now;
+  const Instant opens = pace_opens_again(rules, pace_, now);
+  const Instant again = std::max(open ? state_.until : now, opens == Instant::max() ? now : opens);
   told.retry = !good && safe && rules.mode == Mode::enforce &&
                rules.retry.on.contains(outcome.kind) && who.tries < rules.retry.max &&
                !outcome.no_credit && outcome.signal.should_retry.value_or(true) &&

@@ -509,6 +509,19 @@ TEST_CASE("gate: a policy that only observes sends nothing again") {
   }
 }
 
+TEST_CASE("gate: what could not go again in time is not sent again: the client gets the answer") {
+  for (const Duration step : {1s, 30s}) {
+    MemoryStore store;
+    Policy policy;
+    policy.rules.hold.max_wait = 5s;
+    policy.rules.pace.adapt = Adapt::linear;
+    policy.rules.pace.step = step;
+    Process process(store, policy);
+    REQUIRE(process.goes(0s));
+    CHECK(process.answer(0s, refusal()).retry == (step == 1s));
+  }
+}
+
 TEST_CASE("gate: a read that was overtaken by our own write does not undo it") {
   MemoryStore store;
   Process process(store, impatient());
