@@ -95,8 +95,23 @@ std::optional<Waiter> FairQueue::pop() {
   const Waiter* const next = front();
   if (!next) return std::nullopt;
   const Waiter waiter = *next;
+  take_turn(waiter.id);
+  return waiter;
+}
+
+const Waiter* FairQueue::first_of(const Node& node, const Wanted& wanted) {
+  if (!node.line.empty()) return wanted(node.line.front()) ? &node.line.front() : nullptr;
+  for (const auto& [turn, child] : node.waiting) {
+    if (const Waiter* const found = first_of(*child, wanted)) return found;
+  }
+  return nullptr;
+}
+
+const Waiter* FairQueue::front(const Wanted& wanted) const { return first_of(root_, wanted); }
+
+void FairQueue::take_turn(std::uint64_t id) {
   // Each node on the way has had its turn.
-  for (Node* node = places_.at(waiter.id).connection; node->parent; node = node->parent) {
+  for (Node* node = places_.at(id).connection; node->parent; node = node->parent) {
     Node& parent = *node->parent;
     parent.waiting.erase({node->tag, node->order});
     parent.passed = std::max(parent.passed, node->tag);
@@ -105,8 +120,7 @@ std::optional<Waiter> FairQueue::pop() {
     parent.waiting.insert({{node->tag, node->order}, node});
     forget_idle(parent);
   }
-  erase(waiter.id);
-  return waiter;
+  erase(id);
 }
 
 bool FairQueue::remove(std::uint64_t id) {

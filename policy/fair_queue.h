@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -40,6 +41,11 @@ class FairQueue {
   // Whose turn it is; null: nobody waits. Looking costs no turn.
   const Waiter* front() const;
   std::optional<Waiter> pop();
+  // The same among those who are `wanted`, when it is no use asking the others. Only the first of
+  // each connection may go.
+  using Wanted = std::function<bool(const Waiter&)>;
+  const Waiter* front(const Wanted& wanted) const;
+  void take_turn(std::uint64_t id);  // of one that front() named: it goes
 
   // It left, or was answered otherwise. False: it is not here.
   bool remove(std::uint64_t id);
@@ -80,6 +86,7 @@ class FairQueue {
   void forget_idle(Node& parent);
   void erase(std::uint64_t id);
   const Node* next_connection() const;
+  static const Waiter* first_of(const Node& node, const Wanted& wanted);
 
   std::size_t most_;
   std::uint64_t order_ = 0;

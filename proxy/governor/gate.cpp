@@ -245,8 +245,10 @@ Gate::Asked Gate::answer(Journey& who, Asker& asker, Mailbox& mailbox, double ji
     record_.wait_for_it({visitor, passed});
     save_soon(out);
   } else {
+    if (waiting() == 0) apart_ = passed.by == By::limit;
     enqueue(visitor, first);
-    wake_at(out, behind_others ? *queue_->turns.next_deadline() : passed.until);
+    const Instant turn = apart_ ? now : *queue_->turns.next_deadline();
+    wake_at(out, behind_others ? turn : passed.until);
   }
   return {Asked::Kind::held, passed, std::move(visitor)};
 }
@@ -302,22 +304,37 @@ void Gate::renew(const std::shared_ptr<const Rulebook>& book, Instant now, Effec
   wake_at(out, now);
 }
 
-// Lets through whoever may go now, in order, and says when to look again.
+// Whose turn it is, but for those under these rules.
+const Waiter* Gate::next_turn(const std::vector<const Rules*>& apart) const {
+  if (waiting() == 0) return nullptr;
+  if (apart.empty()) return queue_->turns.front();
+  return queue_->turns.front([&](const Waiter& waiter) {
+    const Rules* const rules = queue_->visitors.at(waiter.id)->journey.match.rules;
+    return std::find(apart.begin(), apart.end(), rules) == apart.end();
+  });
+}
+
+// Lets through whoever may go now, in order, and says when to look again. `limits` may be those of
+// a role: who waits for them stands aside.
 void Gate::pump(double jitter, Instant now, Effects& out) {
   const std::lock_guard guard(mutex_);
   if (wake_ <= now) wake_ = Instant::max();
   using Act = Decision::Act;
-  while (waiting() > 0) {
-    const std::uint64_t id = queue_->turns.front()->id;
+  std::vector<const Rules*> apart;
+  bool key_holds = false;
+  while (const Waiter* const next = key_holds ? nullptr : next_turn(apart)) {
+    const std::uint64_t id = next->id;
     const std::shared_ptr<Visitor> visitor = queue_->visitors.at(id);
     auto stop = out_of_money(visitor->journey);
     const Pass passed = stop ? *std::move(stop) : pass(visitor->journey, jitter, now);
     if (passed.act == Act::hold) {
       wake_at(out, std::min(passed.until, *queue_->turns.next_deadline()));
-      break;
+      key_holds = passed.by != By::limit;
+      apart.push_back(visitor->journey.match.rules);
+      continue;
     }
     if (passed.act == Act::refuse && !record_.is_durable()) return;
-    queue_->turns.pop();  // takes its turn, unlike one that is removed
+    queue_->turns.take_turn(id);  // unlike one that is removed
     dequeue(id);
     if (passed.act == Act::probe) {
       record_.wait_for_it({visitor, passed});
@@ -328,6 +345,7 @@ void Gate::pump(double jitter, Instant now, Effects& out) {
     if (passed.act == Act::refuse) count_refused();
     out.words.push_back({.to = visitor, .pass = passed});
   }
+  apart_ = !key_holds;
   if (waiting() == 0 || !record_.is_durable()) return;
   const bool asked_store = block_due_ != Instant{};
   for (const Waiter& late : queue_->turns.expire(now)) {

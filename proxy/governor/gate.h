@@ -169,6 +169,7 @@ class Gate : public std::enable_shared_from_this<Gate> {
   bool take_retry();
   void enqueue(std::shared_ptr<Visitor> visitor, bool first);
   std::shared_ptr<Visitor> dequeue(std::uint64_t id);
+  const Waiter* next_turn(const std::vector<const Rules*>& apart) const;
   std::size_t waiting() const { return queue_ ? queue_->turns.size() : 0; }
 
   const std::string key_;
@@ -185,6 +186,8 @@ class Gate : public std::enable_shared_from_this<Gate> {
     std::unordered_map<std::uint64_t, std::shared_ptr<Visitor>> visitors{};
   };
   std::unique_ptr<Queue> queue_;
+  // Who waits does so for `limits` of its own, not for the key: who comes need not wait behind it.
+  bool apart_ = false;
   std::uint64_t last_id_ = 0;
   // Until then, who waits for a block of the limits or the budget does, whatever hold.max_wait
   // says: they are not used up. In the past: no block is on its way.

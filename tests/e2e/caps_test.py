@@ -37,6 +37,22 @@ class Limits(BreakerCase):
         problem = self.assert_problem(refused, 429, "limit")
         self.assertGreater(problem["retry_after_s"], 3000)
 
+    def test_who_waits_for_those_of_a_role_holds_nobody_else_up(self):
+        policy = SHORT.replace('max_wait = "0s"', 'max_wait = "20s"') + (
+            '[roles.download]\npaths = ["/d/*"]\nlimits.requests = [{ count = 1, per = "8s" }]\n')
+        proxy = self.enforcing(policy)
+        origin = self.origin()
+        self.assertEqual(self.fetch(origin.url("/d/1"), proxy=proxy).status, 200)
+        streams = [self.client(proxy, timeout=30) for _ in range(2)]
+        for number, stream in enumerate(streams):
+            stream.send(request_bytes("GET", origin.url("/d/%d" % number), ["Host: " + origin.authority]))
+        start = time.monotonic()
+        for _ in range(5):
+            self.assertEqual(self.fetch(origin.url("/page"), proxy=proxy).status, 200)
+        self.assertLess(time.monotonic() - start, 5)
+        self.assertEqual(read_response(streams[0]).status, 200)
+        self.assertGreater(time.monotonic() - start, 5)
+
     def test_they_survive_a_kill(self):
         proxy = self.enforcing(LIMITED)
         origin = self.origin()

@@ -52,6 +52,27 @@ TEST_CASE("fair queue: another deadline, the same turn") {
   CHECK(queue.expire(Instant{40s}).size() == 1);
 }
 
+TEST_CASE("fair queue: those whom it is no use asking are passed over, and keep their turn") {
+  FairQueue queue(10);
+  queue.push(waiter(1, 1, 1, 1));
+  queue.push(waiter(2, 1, 1, 1));  // behind it in its connection
+  queue.push(waiter(3, 1, 1, 2));
+  queue.push(waiter(4, 1, 2, 1));
+  const auto but = [&](std::set<std::uint64_t> apart) {
+    const Waiter* const next =
+        queue.front([&](const Waiter& one) { return !apart.contains(one.id); });
+    return next ? next->id : 0;
+  };
+  CHECK(but({}) == 1);
+  CHECK(but({1}) == 3);
+  CHECK(but({1, 3}) == 4);
+  CHECK(but({1, 3, 4}) == 0);
+  queue.take_turn(4);
+  queue.take_turn(3);
+  CHECK(queue.size() == 2);
+  CHECK(drain(queue) == std::vector<std::uint64_t>{1, 2});
+}
+
 TEST_CASE("fair queue: who waits alone goes in the order of arrival") {
   FairQueue queue(10);
   for (std::uint64_t id : {3, 1, 2}) CHECK(queue.push(waiter(id, 1, 1, 1)));
