@@ -18,12 +18,15 @@ Agenda::~Agenda() {
   thread_.join();
 }
 
-void Agenda::add(std::weak_ptr<Gate> gate, Instant when) {
+void Agenda::add(const std::weak_ptr<Gate>& gate, Instant when) {
   bool first;
   {
     const std::lock_guard guard(mutex_);
-    first = entries_.empty() || when < entries_.top().when;
-    entries_.push({when, std::move(gate)});
+    const auto [place, is_new] = entry_of_.try_emplace(gate);
+    if (!is_new && place->second->first <= when) return;
+    if (!is_new) entries_.erase(place->second);
+    place->second = entries_.emplace(when, gate);
+    first = place->second == entries_.begin();
   }
   if (first) changed_.notify_one();
 }
@@ -40,13 +43,15 @@ void Agenda::run() {
       second = monotonic_now() + 1s;
       continue;
     }
-    if (entries_.empty() || entries_.top().when > now) {
-      const Instant due = entries_.empty() ? second : std::min(second, entries_.top().when);
+    const auto next = entries_.begin();
+    if (next == entries_.end() || next->first > now) {
+      const Instant due = next == entries_.end() ? second : std::min(second, next->first);
       changed_.wait_for(lock, due - now);
       continue;
     }
-    const auto gate = entries_.top().gate.lock();
-    entries_.pop();
+    const auto gate = next->second.lock();
+    entry_of_.erase(next->second);
+    entries_.erase(next);
     if (!gate) continue;
     lock.unlock();
     wake_(*gate);

@@ -4,11 +4,10 @@
 
 #include <condition_variable>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
-#include <queue>
 #include <thread>
-#include <vector>
 
 #include "policy/time.h"
 
@@ -26,20 +25,18 @@ class Agenda {
   Agenda(const Agenda&) = delete;
   Agenda& operator=(const Agenda&) = delete;
 
-  void add(std::weak_ptr<Gate> gate, Instant when);
+  // Keeps the earliest time of each gate only: a gate that is woken asks anew.
+  void add(const std::weak_ptr<Gate>& gate, Instant when);
 
  private:
-  struct Entry {
-    Instant when;
-    std::weak_ptr<Gate> gate;
-    bool operator>(const Entry& other) const { return when > other.when; }
-  };
+  using Entries = std::multimap<Instant, std::weak_ptr<Gate>>;
   void run();
 
   const Wake wake_;
   const EachSecond each_second_;
-  std::mutex mutex_;  // guards the two below
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> entries_;
+  std::mutex mutex_;  // guards the three below
+  Entries entries_;
+  std::map<std::weak_ptr<Gate>, Entries::iterator, std::owner_less<>> entry_of_;
   bool ending_ = false;
   std::condition_variable changed_;
   std::thread thread_;  // last: it uses all of the above

@@ -318,7 +318,7 @@ const Waiter* Gate::next_turn(const std::vector<const Rules*>& apart) const {
 // a role: who waits for them stands aside.
 void Gate::pump(double jitter, Instant now, Effects& out) {
   const std::lock_guard guard(mutex_);
-  if (wake_ <= now) wake_ = Instant::max();
+  wake_ = Instant::max();  // whatever was asked for before: below it is asked for again
   using Act = Decision::Act;
   std::vector<const Rules*> apart;
   bool key_holds = false;
