@@ -189,7 +189,8 @@ void Exchange::admit(const Head& head) {
 bool Exchange::note_robots(const Head& head, const Journey& who) {
   robots_question_.reset();
   const bool ours = inside_ && inside_->ours;
-  if (tunnel_ || ours || !who.match.rules->pace.crawl_delay) return false;
+  const Rules& rules = *who.match.rules;
+  if (tunnel_ || ours || !rules.pace.crawl_delay || rules.mode == Mode::observe) return false;
   const auto agent = std::find_if(head.fields.begin(), head.fields.end(), [](const Field& field) {
     return equals_ignoring_case(field.name, "user-agent");
   });
@@ -218,7 +219,8 @@ void Exchange::ask_leave() {
         owner_.on_exchange();
       });
   robots_ = std::move(asked.handle);
-  if (asked.first) worker_.fetch_robots(origin, std::move(question->place));
+  const Duration max_wait = errand_.journey.match.rules->hold.max_wait;
+  if (asked.first) worker_.fetch_robots(origin, std::move(question->place), max_wait);
 }
 
 Errand Exchange::errand(const Head& head) const {

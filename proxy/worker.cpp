@@ -188,9 +188,10 @@ void Worker::serve_inside(OwnedSocket socket, Inside place) {
   conn.self = std::prev(clients_.end());
 }
 
-void Worker::fetch_robots(const std::string& origin, Inside place) {
+void Worker::fetch_robots(const std::string& origin, Inside place, Duration patience) {
   RobotsFetch* fetch =
-      robots_fetches_.emplace_back(std::make_unique<RobotsFetch>(*this, std::move(place))).get();
+      robots_fetches_.emplace_back(std::make_unique<RobotsFetch>(*this, std::move(place), patience))
+          .get();
   fetch->start([this, origin, fetch](RobotsFile file, Duration keep) {
     const Instant now = monotonic_now();
     spdlog::debug("robots.txt of {} is known for {} s", origin, keep / 1s);

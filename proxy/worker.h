@@ -90,9 +90,10 @@ class Worker final : public Mailbox {
   PipeStock& pipes() { return pipes_; }
   Connector& connector() { return connector_; }
   RobotsDesk& robots() { return shared_.robots; }
-  void fetch_robots(const std::string& origin, Inside place);  // the desk is told
-  void serve_inside(OwnedSocket socket, Inside place);         // a client of our own
-  void post(std::function<void()> task) override;              // any thread
+  void fetch_robots(const std::string& origin, Inside place,
+                    Duration patience);                 // the desk is told
+  void serve_inside(OwnedSocket socket, Inside place);  // a client of our own
+  void post(std::function<void()> task) override;       // any thread
 
   // Shared by all connections of the thread: good until the next read.
   std::span<char> scratch() { return scratch_; }

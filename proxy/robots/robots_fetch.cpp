@@ -12,16 +12,20 @@
 namespace sluice {
 namespace {
 
-constexpr Duration kPatience = 30s;  // for the whole visit, holds included
+constexpr Duration kLeastPatience = 1s;
+constexpr Duration kMostPatience = 30s;
 constexpr Duration kAskSoon = 1min;  // nothing was heard of the origin
 constexpr Duration kLeastKept = 5min;
 constexpr Duration kMostKept = 24h;  // RFC 9309 §2.4
 constexpr unsigned kMaxVisits = 6;   // RFC 9309 §2.3.1.2: five redirects are followed
 
+}  // namespace
+
 // RFC 9111 §5.2.2.1, as far as it matters here.
-Duration keep_of(const Head& head) {
+Duration robots_keep(const Head& answer) {
+  if (answer.status >= 500) return kLeastKept;
   Duration keep = kMostKept;
-  for (const Field& field : head.fields) {
+  for (const Field& field : answer.fields) {
     if (!equals_ignoring_case(field.name, "cache-control")) continue;
     for_each_element(field.value, [&](std::string_view element) {
       if (equals_ignoring_case(element.substr(0, 8), "max-age=")) {
@@ -40,15 +44,16 @@ Duration keep_of(const Head& head) {
   return std::max(keep, kLeastKept);
 }
 
-}  // namespace
-
-RobotsFetch::RobotsFetch(Worker& worker, Inside place)
-    : worker_(worker), place_(std::move(place)), deadline_(worker.base(), *this) {}
+RobotsFetch::RobotsFetch(Worker& worker, Inside place, Duration patience)
+    : worker_(worker),
+      place_(std::move(place)),
+      patience_(std::clamp(patience, kLeastPatience, kMostPatience)),
+      deadline_(worker.base(), *this) {}
 
 void RobotsFetch::start(Done done) {
   done_ = std::move(done);
   const Instant now = monotonic_now();
-  deadline_.set(now + kPatience, now);
+  deadline_.set(now + patience_, now);
   visit("/robots.txt");
 }
 
@@ -108,7 +113,7 @@ bool RobotsFetch::read(std::string_view in) {
 
 void RobotsFetch::take_head(const Head& head) {
   answer_.status = head.status;
-  answer_.keep = keep_of(head);
+  answer_.keep = robots_keep(head);
   for (const Field& field : head.fields) {
     if (equals_ignoring_case(field.name, "sluice-reason")) answer_.ours = true;
     if (equals_ignoring_case(field.name, "location")) answer_.location = field.value;
@@ -130,7 +135,7 @@ void RobotsFetch::conclude() {
   }
   // RFC 9309 §2.3.1.3: none of 4xx says anything. §2.3.1.4: with 5xx nobody knows; which paths may
   // be visited is not ours to say, so the policy's own pace holds until the next look.
-  finish({}, answer_.status < 500 ? answer_.keep : kLeastKept);
+  finish({}, answer_.keep);
 }
 
 void RobotsFetch::finish(RobotsFile file, Duration keep) {

@@ -18,12 +18,16 @@ namespace sluice {
 
 class Worker;
 
+// For how long an answer for robots.txt may be believed, by its own word and within bounds.
+Duration robots_keep(const Head& answer);
+
 class RobotsFetch final : public Stream::Handler, public Deadline::Handler {
  public:
   // What it says, and for how long that may be believed. Called once, from the loop.
   using Done = std::function<void(RobotsFile file, Duration keep)>;
 
-  RobotsFetch(Worker& worker, Inside place);
+  // `patience` is for the whole visit, holds included; within bounds.
+  RobotsFetch(Worker& worker, Inside place, Duration patience);
   void start(Done done);
 
  private:
@@ -44,6 +48,7 @@ class RobotsFetch final : public Stream::Handler, public Deadline::Handler {
 
   Worker& worker_;
   const Inside place_;
+  const Duration patience_;
   Done done_;
   Deadline deadline_;
   std::unique_ptr<Stream> stream_;

@@ -114,15 +114,28 @@ class CrawlDelay(OwnProxies):
 
     def test_a_robots_txt_that_does_not_come_holds_nobody_for_ever(self):
         proxy = self.start('proxy.timeouts.first_byte="1s"', policy=POLICY % "0s" + "[retry]\nmax = 0\n")
+        origin = self.silent_about_robots()
+        self.assertEqual(self.fetch(origin.url("/page"), proxy=proxy).status, 200)
+        self.assertEqual(len(self.asked_for_robots(origin)), 1)
 
+    def silent_about_robots(self):
         def silent(visit):
             while request := visit.read_request():
                 if request.target != "/robots.txt":
                     visit.send(OK)
 
-        origin = self.origin(silent)
+        return self.origin(silent)
+
+    def test_it_is_waited_for_no_longer_than_a_request_may(self):
+        proxy = self.start(policy=(POLICY % "0s").replace('max_wait = "10s"', 'max_wait = "2s"'))
+        origin = self.silent_about_robots()
+        self.assertEqual(self.fetch(origin.url("/page"), proxy=proxy).status, 200)  # the client waits 10 s
+
+    def test_a_policy_that_observes_does_not_wait_for_it(self):
+        proxy = self.start(policy='mode = "observe"\n' + POLICY % "0s")
+        origin = self.silent_about_robots()
         self.assertEqual(self.fetch(origin.url("/page"), proxy=proxy).status, 200)
-        self.assertEqual(len(self.asked_for_robots(origin)), 1)
+        self.assertEqual([request.target for request in origin.requests], ["/page"])
 
     def test_a_breaker_holds_it_back_as_well(self):
         proxy = self.start(policy=(POLICY % "0s").replace('max_wait = "10s"', 'max_wait = "0s"') + "[retry]\nmax = 0\n")
