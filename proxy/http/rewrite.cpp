@@ -30,7 +30,7 @@ class Lines {
     const std::size_t before = out.size();
     out.resize(before + room);
     at_ = out.data() + before;
-    end_ = at_ + room;
+    end_ = out.data() + before + room;
   }
   ~Lines() { out_.resize(static_cast<std::size_t>(at_ - out_.data())); }
   Lines(const Lines&) = delete;
