@@ -286,7 +286,7 @@ class Interception(TlsCase):
         self.assertEqual(self.ask(resting, ok.port).status, 200)
         streaming.send(request_bytes("GET", "/", ["Host: %s:%d" % (HOST, stream.port)]))
         streaming.read_until(b"hello")
-        self.assertTrue(seen.is_set())
+        self.assertTrue(seen.wait(10))
         open(os.path.join(proxy.state, "EMERGENCY_STOP"), "w").close()
         self.assertIsNotNone(streaming.wait_end(1.0))
         self.assertEqual(self.ask(resting, ok.port).status, 503)
@@ -343,7 +343,7 @@ class Interception(TlsCase):
         client, _ = self.tunnel("%s:443" % HOST)
         client.send(b"\x00\x01hello")
         client.wait_end(5)
-        self.assertIn("neither TLS nor HTTP", self.evidence())
+        self.assertTrue(self.origin().wait(lambda: "neither TLS nor HTTP" in self.evidence()), self.evidence())
 
     def test_a_refusal_comes_inside(self):
         client = self.inside(443, "127.0.0.1")
