@@ -54,7 +54,8 @@ class Readme(unittest.TestCase):
             self.skipTest("the README is about build/sluice")
         environment = {name: value for name, value in os.environ.items()
                        if not name.startswith("SLUICE") and not name.lower().endswith("_proxy")}
-        environment.update(HOME=self.home, DESTDIR=os.path.join(self.home, "installed"), XDG_CONFIG_HOME="")
+        environment.update(HOME=self.home, DESTDIR=os.path.join(self.home, "installed"), XDG_CONFIG_HOME="",
+                           XDG_STATE_HOME=os.path.join(self.home, "state"))
         done = subprocess.run(["bash", "-c", self.script()], env=environment, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         parts = re.findall(r"^== (\d+)\n(.*?)^== (\d+)$", done.stdout, re.DOTALL | re.MULTILINE)
