@@ -8,8 +8,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <utility>
 
 #include "proxy/clock.h"
+#include "proxy/tls/file_stamp.h"
 
 namespace sluice {
 namespace {
@@ -68,6 +71,18 @@ void PolicyWatch::watch_directory() {
   if (watching_) asked_ = true;  // what changed before the watch began
 }
 
+// A file that is written or replaced in another directory sends no event here.
+void PolicyWatch::look_behind_links() {
+  if (directory_.empty()) return;
+  std::string now;
+  if (const auto files = policy_files(directory_)) {
+    std::error_code none;
+    for (const std::string& file : *files)
+      if (std::filesystem::is_symlink(file, none)) now += file + " " + file_stamp(file) + "\n";
+  }
+  if (std::exchange(linked_, now) != now) asked_ = true;
+}
+
 // True if anything has changed since the last call.
 bool PolicyWatch::read_changes() {
   alignas(inotify_event) char buffer[4096];
@@ -92,6 +107,7 @@ void PolicyWatch::run() {
   Instant hooked = monotonic_now();
   while (!ending_) {
     watch_directory();
+    look_behind_links();
     if (const Instant now = monotonic_now(); now - hooked >= kHookEvery) {
       hooks_.now_and_then();
       hooked = now;

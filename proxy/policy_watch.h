@@ -1,6 +1,6 @@
 // Watches the policies directory and puts what changes in force within a second: files written,
-// renamed or removed (inotify), or on demand (SIGHUP). A bad file is named in the log and the
-// events, and its last good version stays. A thread of its own.
+// renamed or removed (inotify), also behind symbolic links, or on demand (SIGHUP). A bad file is
+// named in the log and the events, and its last good version stays. A thread of its own.
 #pragma once
 
 #include <sys/types.h>
@@ -35,6 +35,7 @@ class PolicyWatch {
  private:
   void run();
   void watch_directory();
+  void look_behind_links();
   bool read_changes();
   void load();
   void report(const PolicyLoad& before, const PolicyLoad& after);
@@ -50,6 +51,7 @@ class PolicyWatch {
   int watch_ = -1;    // of the directory below
   dev_t device_ = 0;  // which one is watched
   ino_t inode_ = 0;
+  std::string linked_;  // what the files behind symbolic links were when last looked at
   std::thread thread_;  // last: it uses all of the above
 };
 

@@ -419,6 +419,22 @@ class Policies(BreakerCase):
         proxy.write("two/three.toml", 'hosts = ["three.test"]\n')
         in_force("three")
 
+    def test_a_file_behind_a_link(self):
+        proxy = self.enforcing()
+        elsewhere = proxy.make_directory("elsewhere")
+
+        def in_force(times):
+            self.assertTrue(self.origin().wait(lambda: proxy.log().count("linked.toml is in force") == times, 10), proxy.log())
+
+        proxy.write("elsewhere/real.toml", 'hosts = ["one.test"]\n')
+        os.symlink(os.path.join(elsewhere, "real.toml"), os.path.join(proxy.directory, "policies", "linked.toml"))
+        in_force(1)
+        proxy.write("elsewhere/real.toml", 'hosts = ["two.test"]\n')
+        in_force(2)
+        proxy.write("elsewhere/real.new", 'hosts = ["three.test"]\n')
+        os.replace(os.path.join(elsewhere, "real.new"), os.path.join(elsewhere, "real.toml"))
+        in_force(3)
+
     def test_observe_sends_nothing_again(self):
         proxy = self.enforcing(SHORT.replace("max = 0", "max = 2").replace("[breaker]", 'mode = "observe"\n[breaker]', 1))
         origin = self.origin(replying(response_bytes(b"oops", "500 Internal Server Error")))
