@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <ostream>
 #include <thread>
 
@@ -14,7 +15,7 @@
 #include "proxy/service_manager.h"
 #include "proxy/signals.h"
 #include "proxy/zone_file.h"
-#include "store/open.h"
+#include "store/memory.h"
 
 namespace sluice {
 namespace {
@@ -59,8 +60,19 @@ std::vector<TlsIdentity> identities(const PolicySet& set) {
 
 }  // namespace
 
-Result<std::unique_ptr<Server>> Server::make(LoadedConfig loaded) {
-  std::unique_ptr<Server> server(new Server(std::move(loaded)));
+Result<OpenedStore> Server::open_store(const LoadedConfig& loaded) {
+  const StoreConfig& config = loaded.config.store;
+  auto opened = sluice::open_store(config.url, loaded.state_dir, utc_now());
+  if (opened || config.on_failure != "local") return opened;
+  return OpenedStore{std::make_unique<MemoryStore>(),
+                     opened.error() +
+                         "; store.on_failure is \"local\": what is learned is kept in memory only, "
+                         "and lost at the end"};
+}
+
+Result<std::unique_ptr<Server>> Server::make(LoadedConfig loaded, OpenedStore store) {
+  if (!store.notice.empty()) spdlog::warn("{}", store.notice);
+  std::unique_ptr<Server> server(new Server(std::move(loaded), std::move(store.store)));
   if (const auto ready = server->prepare(); !ready) return Error{ready.error()};
   return server;
 }
@@ -73,7 +85,7 @@ Result<bool> Server::prepare() {
   const unsigned count = config_.proxy.workers == 0 ? cores : config_.proxy.workers;
   if (const auto raised = raise_descriptor_limit(count); !raised) return Error{raised.error()};
   const UtcTime started = utc_now();
-  if (const auto opened = open_memory(); !opened) return Error{opened.error()};
+  if (const auto begun = begin_governing(); !begun) return Error{begun.error()};
   if (const auto opened = open_alerts(started); !opened) return Error{opened.error()};
   if (const auto opened = open_tls(); !opened) return Error{opened.error()};
   if (const auto ready = prepare_admin(); !ready) return Error{ready.error()};
@@ -112,12 +124,8 @@ Result<bool> Server::prepare() {
   return true;
 }
 
-// The store, the policies, and the governor between them.
-Result<bool> Server::open_memory() {
-  auto opened = open_store(config_.store.url, loaded_.state_dir, utc_now());
-  if (!opened) return Error{opened.error()};
-  store_ = std::move(opened->store);
-  if (!opened->notice.empty()) spdlog::warn("{}", opened->notice);
+// The policies, and the governor between them and the store.
+Result<bool> Server::begin_governing() {
   auto budget_zone = load_zone(config_.budget.zone);
   if (!budget_zone) return Error{"budget.zone: " + budget_zone.error()};
   PolicyLoad load = load_policies(loaded_.policies_dir, loaded_.base);
@@ -188,7 +196,13 @@ void Server::start_door() {
 Result<bool> Server::prepare_admin() {
   if (config_.admin.listen == "off") return true;
   auto admin = AdminServer::make(config_, loaded_.state_dir);
-  if (!admin) return Error{admin.error()};
+  if (!admin) {
+    // Its token has no place either: the traffic goes on without it.
+    const bool homeless = !std::filesystem::is_directory(loaded_.state_dir);
+    if (config_.store.on_failure != "local" || !homeless) return Error{admin.error()};
+    spdlog::warn("there is no admin side: {}", admin.error());
+    return true;
+  }
   admin_ = std::move(*admin);
   if (!admin_->notice().empty()) spdlog::warn("{}", admin_->notice());
   return true;

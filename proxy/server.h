@@ -25,13 +25,17 @@
 #include "proxy/tls/interception.h"
 #include "proxy/users.h"
 #include "proxy/worker.h"
+#include "store/open.h"
 
 namespace sluice {
 
 class Server {
  public:
+  // The store that the configuration names. One that cannot be opened is an error, or memory with a
+  // notice, as store.on_failure says.
+  static Result<OpenedStore> open_store(const LoadedConfig& loaded);
   // Checks everything that can be wrong before the first client comes, and binds.
-  static Result<std::unique_ptr<Server>> make(LoadedConfig loaded);
+  static Result<std::unique_ptr<Server>> make(LoadedConfig loaded, OpenedStore store);
   ~Server();
 
   // Until SIGTERM or SIGINT; a second one ends at once. take_over_signals() comes before. `out` is
@@ -39,11 +43,14 @@ class Server {
   void run(std::ostream& out);
 
  private:
-  explicit Server(LoadedConfig loaded)
-      : loaded_(std::move(loaded)), config_(loaded_.config), emergency_(loaded_.state_dir) {}
+  Server(LoadedConfig loaded, std::unique_ptr<Store> store)
+      : loaded_(std::move(loaded)),
+        config_(loaded_.config),
+        emergency_(loaded_.state_dir),
+        store_(std::move(store)) {}
   Result<bool> prepare();
   std::string ready_line() const;
-  Result<bool> open_memory();
+  Result<bool> begin_governing();
   Result<bool> open_tls();
   void open_door();
   void start_door();

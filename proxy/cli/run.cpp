@@ -18,12 +18,15 @@ int run(const CommandLine& line) {
   take_over_signals();
   start_logging(loaded.config.log, line.environment.get("JOURNAL_STREAM"));
   if (const auto exposed = exposed_secret(loaded)) spdlog::warn("{}", *exposed);
-  auto server = Server::make(loaded);
-  if (!server) {
-    std::cerr << "sluice: " << server.error() << "\n";
+  const auto give_up = [](const std::string& why, int exit_code) {
+    std::cerr << "sluice: " << why << "\n";
     end_logging();
-    return kExitUsage;
-  }
+    return exit_code;
+  };
+  auto store = Server::open_store(loaded);
+  if (!store) return give_up(store.error(), kExitUnreachable);
+  auto server = Server::make(loaded, std::move(*store));
+  if (!server) return give_up(server.error(), kExitUsage);
   (*server)->run(std::cout);
   server->reset();
   end_logging();

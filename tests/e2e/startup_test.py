@@ -1,6 +1,7 @@
 """Starting and not starting: one line when ready, one clear sentence when not."""
 
 import socket
+import tempfile
 
 from harness.case import ProxyCase
 from harness.proxy import free_port
@@ -39,6 +40,17 @@ class Startup(OwnProxies):
                 _, said = self.refusal(listen=listen % port)
                 self.assertIn(listen % port, said)
                 self.assertIn("access", said)
+
+    def test_a_state_directory_that_cannot_be_opened(self):
+        """The store cannot be reached: that is 3. With "local" the traffic goes on, and it is said."""
+        with tempfile.NamedTemporaryFile() as file:
+            blocked = self.start(ready=False, state=file.name)
+            self.assertEqual(blocked.wait(10), 3, blocked.log())
+            self.assertIn(file.name, blocked.log())
+            local = self.start('store.on_failure="local"', state=file.name, admin="127.0.0.1:%d" % free_port())
+            self.assertEqual(self.fetch(self.origin().url(), proxy=local).status, 200)
+            self.assertIn('store.on_failure is "local": what is learned is kept in memory only', local.log())
+            self.assertIn("there is no admin side", local.log())
 
     def test_open_to_listed_clients(self):
         proxy = self.start('access.clients=["127.0.0.0/8"]', ready=False, listen="0.0.0.0:%d" % (port := free_port()))
