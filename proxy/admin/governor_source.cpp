@@ -98,11 +98,13 @@ Totals GovernorSource::totals() {
 KeyRow GovernorSource::row_of(std::string key, const HostState& stored, const ClockPair& now) {
   KeyRow row;
   Gate::Glance here;
-  if (const auto gate = governor_.gates().find(key)) here = gate->glance(now.mono);
+  const auto rules = governor_.rules();
+  const Policy& policy = policy_of(*rules, key);
+  if (const auto gate = governor_.gates().find(key)) here = gate->glance(policy.rules, now.mono);
   row.in_flight = static_cast<std::uint32_t>(here.in_flight);
   row.held = static_cast<std::uint32_t>(here.held);
-  row.policy = here.policy.empty() ? policy_of(*governor_.rules(), key).name : here.policy;
-  if (stored.version > here.version) here = Gate::glance_at(stored, now.mono);
+  row.policy = here.policy.empty() ? policy.name : here.policy;
+  if (stored.version > here.version) here = Gate::glance_at(stored, policy.rules, now.mono);
   row.key = std::move(key);
   row.phase = here.phase;
   row.cause = here.cause;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -60,6 +61,9 @@ Error failure(const std::string& what, const std::string& path) {
 Result<OwnedSocket> connect_unix(const std::string& path) {
   const Named name = named(path);
   OwnedSocket socket = make_socket(0);
+  // Whoever listens there may hang, with as many as can waiting already.
+  const timeval patience{1, 0};
+  if (socket) setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   if (!name.ok || !socket || connect(socket.get(), generic(name), sizeof name.address) != 0)
     return failure("cannot connect to", path);
   return socket;

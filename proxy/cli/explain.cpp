@@ -4,20 +4,18 @@
 #include <nlohmann/json.hpp>
 
 #include "policy/breaker.h"
-#include "policy/limit_window.h"
 #include "policy/pacer.h"
 #include "policy/sentence.h"
 #include "policy/state_key.h"
 #include "policy/units.h"
-#include "proxy/access.h"
 #include "proxy/cli/commands.h"
+#include "proxy/cli/forecast.h"
 #include "proxy/cli/key_json.h"
 #include "proxy/cli/memory.h"
 #include "proxy/cli/terminal.h"
 #include "proxy/clock.h"
 #include "proxy/http/field.h"
 #include "proxy/http/target.h"
-#include "store/limit_record.h"
 
 namespace sluice {
 namespace {
@@ -58,9 +56,7 @@ struct Answer {
   KnownKey known;
   std::vector<KnownKey> others;         // of other credentials
   std::vector<NotedAnomaly> anomalies;  // of the key, that go on
-  bool goes = true;
-  std::string_view word;  // for scripts
-  std::string now;        // what would happen, in words
+  Forecast now;
 };
 
 bool is_intercepted(const Memory& memory, const Policy& policy) {
@@ -73,84 +69,6 @@ std::string file_of(const Memory& memory, const Policy& policy) {
   for (const PolicyFile& file : memory.rules->load().in_force)
     if (file.policy.name == policy.name) return file.file;
   return {};
-}
-
-std::string retry_after(Duration left) {
-  return std::to_string(
-      std::max<std::int64_t>(1, std::chrono::ceil<std::chrono::seconds>(left).count()));
-}
-
-void decide_now(Answer& answer, const ClockPair& now) {
-  const HostState& state = *answer.known.state;
-  const Rules& rules = *answer.match.rules;
-  const Decision decision = decide(rules, state, now.mono, {now.mono}).decision;
-  const Duration left = decision.until - now.mono;
-  switch (decision.act) {
-    case Decision::Act::forward:
-      answer.word = "forward";
-      answer.now = "it would be forwarded";
-      break;
-    case Decision::Act::probe:
-      answer.word = "probe";
-      answer.now = "it would be forwarded as the probe that decides whether others may follow";
-      break;
-    case Decision::Act::hold:
-      answer.word = "hold";
-      answer.now =
-          "it would be held for up to " + format_duration(left) + ", then asked about again";
-      break;
-    case Decision::Act::refuse:
-      answer.word = "refuse";
-      answer.goes = false;
-      answer.now = "it would be refused: 503 breaker-open, Retry-After: " + retry_after(left);
-      break;
-  }
-  if (rules.mode == Mode::observe && decision.act != Decision::Act::forward) {
-    answer.goes = true;
-    answer.word = "forward";
-    answer.now = "it would be forwarded, because the policy only observes; enforced, " + answer.now;
-  }
-}
-
-void refuse(Answer& answer, const std::string& why) {
-  answer.goes = false;
-  answer.word = "refuse";
-  answer.now = "it would be refused: " + why;
-}
-
-// What the breaker lets go may have used up the policy's `limits`.
-void count_limits(Answer& answer, Memory& memory, const ClockPair& now) {
-  const Rules& rules = *answer.match.rules;
-  const auto& limits = rules.limits.requests;
-  const bool asks = answer.word == "forward" || answer.word == "probe";
-  if (!asks || limits.empty() || rules.mode == Mode::observe) return;
-  const auto history = limit_history(*memory.store, answer.known.key, now);
-  if (!history) return refuse(answer, "503 store-unavailable, " + history.error());
-  const Duration left = next_free(limits, *history, now.mono) - now.mono;
-  if (left <= Duration(0)) return;
-  if (left > rules.hold.max_wait)
-    return refuse(answer,
-                  "429 limit, the policy's limits are used up, Retry-After: " + retry_after(left));
-  answer.word = "hold";
-  answer.now = "it would be held for " + format_duration(left) +
-               ", because the policy's limits are used up until then";
-}
-
-// Access comes before all that is learned, and the stop before everything (DESIGN §3).
-void obey_orders(Answer& answer, const Memory& memory, const Url& url) {
-  const Config& config = memory.loaded.config;
-  const auto& ports = config.proxy.connect_ports;
-  const bool port_allowed = std::any_of(ports.begin(), ports.end(), [&](const PortRange& range) {
-    return range.first <= url.port && url.port <= range.last;
-  });
-  if (url.https && !port_allowed)
-    refuse(answer, "403 port-denied, CONNECT to port " + std::to_string(url.port) +
-                       " is not in proxy.connect_ports");
-  if (const auto access = AccessRules::make(config.access, {})) {
-    if (const Verdict verdict = access->host(url.host); !verdict)
-      refuse(answer, "403 destination-denied, " + verdict.why);
-  }
-  if (memory.stop) refuse(answer, "503 emergency-stop, " + *memory.stop);
 }
 
 // DESIGN §1: an operator's order about a bare host holds for every key of it.
@@ -213,16 +131,17 @@ nlohmann::json as_json(const Question& question, const Answer& answer, const std
                      {"scope", scope_word(match.policy->scope)},
                      {"mode", match.rules->mode == Mode::observe ? "observe" : "enforce"},
                      {"tunnel", answer.tunnel},
-                     {"key", key_json(answer.known, now)},
-                     {"decision", answer.word},
-                     {"sentence", answer.now}};
+                     {"key", key_json(answer.known, *match.rules, now)},
+                     {"decision", answer.now.word},
+                     {"sentence", answer.now.text}};
   out["anomalies"] = nlohmann::json::array();
   for (const NotedAnomaly& noted : answer.anomalies) out["anomalies"].push_back(noted_json(noted));
   out["role"] = match.role != nullptr ? nlohmann::json(match.role->name) : nlohmann::json(nullptr);
   out["job"] = question.job.empty() ? nlohmann::json(nullptr) : nlohmann::json(question.job);
   if (match.policy->scope == Scope::credential) {
     out["credentials"] = nlohmann::json::array();
-    for (const KnownKey& known : answer.others) out["credentials"].push_back(key_json(known, now));
+    for (const KnownKey& known : answer.others)
+      out["credentials"].push_back(key_json(known, *match.rules, now));
   }
   return out;
 }
@@ -258,7 +177,8 @@ void print(const Question& question, const Answer& answer, const std::string& fi
     line("retry", "refused by the origin, it would be sent again up to " +
                       std::to_string(match.rules->retry.max) + " times");
   std::cout << terminal.paint("now      ", Colour::faint)
-            << terminal.paint(answer.now, answer.goes ? Colour::green : Colour::red) << "\n";
+            << terminal.paint(answer.now.text, answer.now.goes ? Colour::green : Colour::red)
+            << "\n";
 }
 
 int explain(const CommandLine& line, const Question& question) {
@@ -274,16 +194,17 @@ int explain(const CommandLine& line, const Question& question) {
     return complain("what is stored about " + answer.known.key + " is damaged: `sluice close " +
                         answer.known.key + "` replaces it",
                     kExitUnreachable);
-  decide_now(answer, now);
-  count_limits(answer, memory, now);
-  obey_orders(answer, memory, *url);
+  answer.now = forecast(memory,
+                        {answer.match, answer.known, url->host, url->path, url->port, url->https,
+                         answer.tunnel, question.job},
+                        now);
   const std::string file = file_of(memory, *answer.match.policy);
   if (question.json) {
     std::cout << to_text(as_json(question, answer, file, now)) << "\n";
   } else {
     print(question, answer, file, Terminal::of_output(line.environment), now);
   }
-  return answer.goes ? kExitOk : kExitNo;
+  return answer.now.goes ? kExitOk : kExitNo;
 }
 
 }  // namespace

@@ -29,9 +29,9 @@ nlohmann::json counts_json(const Counts& counts) {
 
 }  // namespace
 
-nlohmann::json key_json(const KnownKey& known, const ClockPair& now) {
+nlohmann::json key_json(const KnownKey& known, const Rules& rules, const ClockPair& now) {
   if (!known.state) return {{"key", known.key}, {"state", "unreadable"}};
-  const HostState& state = *known.state;
+  const HostState state = decayed(rules, *known.state, now.mono);
   const Phase phase = phase_at(state, now.mono);
   return {{"key", known.key},
           {"state", phase_word(phase)},

@@ -9,7 +9,8 @@
 
 namespace sluice {
 
-nlohmann::json key_json(const KnownKey& known, const ClockPair& now);
+// `rules`: of the key's policy.
+nlohmann::json key_json(const KnownKey& known, const Rules& rules, const ClockPair& now);
 
 // On one line; bytes that are no UTF-8 become U+FFFD.
 std::string to_text(const nlohmann::json& json);

@@ -9,11 +9,14 @@
 #include "policy/state_key.h"
 #include "policy/units.h"
 #include "proxy/cli/commands.h"
+#include "proxy/cli/daemon_view.h"
 #include "proxy/cli/job_rows.h"
 #include "proxy/cli/key_json.h"
 #include "proxy/cli/memory.h"
 #include "proxy/cli/terminal.h"
 #include "proxy/clock.h"
+#include "proxy/cost_report.h"
+#include "proxy/zone_file.h"
 
 namespace sluice {
 namespace {
@@ -52,39 +55,40 @@ int rank(const KnownKey& known, Instant now) {
   return 2;
 }
 
-std::vector<Cell> row_of(const KnownKey& known, Instant now) {
-  if (!known.state)
-    return {{printable(known.key)},
-            {"unreadable", Colour::red},
-            {},
-            {"the record is damaged"},
-            {},
-            {},
-            {},
-            {},
-            {},
-            {}};
-  const HostState& state = *known.state;
+std::vector<Cell> row_of(const Memory& memory, const KnownKey& known, const DaemonView& daemon,
+                         Instant now) {
+  if (!known.state) {
+    std::vector<Cell> row(12);
+    row[0] = {printable(known.key)};
+    row[1] = {"unreadable", Colour::red};
+    row[3] = {"the record is damaged"};
+    return row;
+  }
+  const HostState state = decayed(policy_of(*memory.rules, known.key).rules, *known.state, now);
   const Phase phase = phase_at(state, now);
   const auto number = [](std::uint64_t n) { return Cell{std::to_string(n)}; };
   const Duration delay = usual_delay(state.pace);
   const std::uint32_t level = std::max(state.level, state.antibot_level);
+  const auto busy = daemon.of(known.key);
   return {{printable(known.key)},
           {std::string(phase_word(phase)), colour_of(phase)},
           {phase == Phase::open ? format_duration(state.until - now) : "-"},
           {phase == Phase::closed ? "-" : printable(shut_by(state))},
           number(level),
           {delay > Duration(0) ? format_duration(delay) : "-"},
+          busy ? number(busy->in_flight) : Cell{"-"},
+          busy ? number(busy->held) : Cell{"-"},
           number(answered(state.counts)),
           number(failed(state.counts)),
           number(state.counts.refused),
           number(state.counts.trips)};
 }
 
-std::string table(const std::vector<KnownKey>& keys, const Terminal& terminal, Instant now) {
+std::string table(const Memory& memory, const std::vector<KnownKey>& keys, const DaemonView& daemon,
+                  const Terminal& terminal, Instant now) {
   std::vector<std::vector<Cell>> rows;
   rows.reserve(keys.size());
-  for (const KnownKey& known : keys) rows.push_back(row_of(known, now));
+  for (const KnownKey& known : keys) rows.push_back(row_of(memory, known, daemon, now));
   return render_table(terminal,
                       {{"KEY", false, true},
                        {"STATE"},
@@ -92,6 +96,8 @@ std::string table(const std::vector<KnownKey>& keys, const Terminal& terminal, I
                        {"REASON", false, true},
                        {"LEVEL", true},
                        {"DELAY", true},
+                       {"IN FLIGHT", true},
+                       {"HELD", true},
                        {"ANSWERED", true},
                        {"FAILED", true},
                        {"REFUSED", true},
@@ -99,11 +105,20 @@ std::string table(const std::vector<KnownKey>& keys, const Terminal& terminal, I
                       rows);
 }
 
+// What a running daemon adds; null: none says so.
+nlohmann::json with_daemon(nlohmann::json key, const std::optional<DaemonView::Busy>& busy) {
+  key["in_flight"] = busy ? nlohmann::json(busy->in_flight) : nlohmann::json(nullptr);
+  key["held"] = busy ? nlohmann::json(busy->held) : nlohmann::json(nullptr);
+  return key;
+}
+
 std::string as_json(const Memory& memory, const std::vector<KnownKey>& keys,
-                    const std::vector<NotedAnomaly>& anomalies, const std::vector<ListedJob>& jobs,
-                    const ClockPair& now) {
+                    const DaemonView& daemon, const std::vector<NotedAnomaly>& anomalies,
+                    const std::vector<ListedJob>& jobs, const ClockPair& now) {
   nlohmann::json out{{"at", iso_time(now.utc)}, {"keys", nlohmann::json::array()}};
-  for (const KnownKey& known : keys) out["keys"].push_back(key_json(known, now));
+  for (const KnownKey& known : keys)
+    out["keys"].push_back(with_daemon(
+        key_json(known, policy_of(*memory.rules, known.key).rules, now), daemon.of(known.key)));
   out["anomalies"] = nlohmann::json::array();
   for (const NotedAnomaly& noted : anomalies) out["anomalies"].push_back(noted_json(noted));
   out["jobs"] = nlohmann::json::array();
@@ -148,6 +163,24 @@ std::string refused_policies(const Memory& memory, const Terminal& terminal) {
   return out.empty() ? out : "\n" + out;
 }
 
+// "budget   daily 0.30 of 1.00 USD". Empty: there is none.
+std::string budget_line(Memory& memory, const Terminal& terminal, UtcTime now) {
+  const BudgetConfig& config = memory.loaded.config.budget;
+  if (config.daily <= 0 && config.monthly <= 0) return {};
+  const auto zone = load_zone(config.zone);
+  const auto report = zone ? cost_report(*memory.store, config, *zone, now)
+                           : Result<CostReport>(Error{"budget.zone: " + zone.error()});
+  if (!report) return "\nbudget " + report.error() + "\n";
+  std::string out;
+  for (const TermReport* term : {&report->day, &report->month}) {
+    if (term->limit == 0) continue;
+    out += (out.empty() ? "" : ", ") + std::string(term->word) + " " + format_money(term->used) +
+           " of " + format_money(term->limit) + " " + config.currency;
+    if (term->stopped()) out += " (stopped)";
+  }
+  return "\n" + terminal.paint("budget", Colour::faint) + " " + out + "\n";
+}
+
 // Whatever the keys say, nothing goes out while it is in force. Empty: it is not.
 std::string emergency_stop(const Memory& memory, const Terminal& terminal) {
   if (!memory.stop) return {};
@@ -167,14 +200,16 @@ int show(Memory& memory, const StatusOptions& options, const Terminal& terminal)
   const auto anomalies = find_anomalies(memory, options.key, now);
   if (!anomalies) return complain(anomalies.error(), kExitUnreachable);
   memory.stop = find_stop(memory.loaded.state_dir);
+  const DaemonView daemon(memory.loaded.state_dir);
   const std::string about_jobs = job_table(*jobs, memory.loaded.config, terminal, now);
   std::string out;
   if (options.json) {
-    out = as_json(memory, *keys, *anomalies, *jobs, now);
+    out = as_json(memory, *keys, daemon, *anomalies, *jobs, now);
   } else if (!keys->empty() || !about_jobs.empty()) {
-    if (!keys->empty()) out = table(*keys, terminal, now.mono) + (about_jobs.empty() ? "" : "\n");
+    if (!keys->empty())
+      out = table(memory, *keys, daemon, terminal, now.mono) + (about_jobs.empty() ? "" : "\n");
     if (options.key) out += details(*keys, now);
-    out += about_jobs;
+    out += about_jobs + budget_line(memory, terminal, now.utc);
     out += going_on(*anomalies, terminal) + refused_policies(memory, terminal);
   } else if (options.key) {
     out = "nothing is known about " + *options.key + ": it lets requests through\n";

@@ -545,21 +545,24 @@ bool Gate::is_idle(Instant now, Duration quiet) {
          now - last_used_ >= quiet && unusual_.going_on().empty();
 }
 
-Gate::Glance Gate::glance_at(const HostState& state, Instant now) {
+Gate::Glance Gate::glance_at(const HostState& state, const Rules& rules, Instant now) {
   Glance out;
   out.version = state.version;
   out.phase = phase_at(state, now);
   out.cause = state.cause;
   if (out.phase == Phase::open) out.until = state.until;
-  out.level = std::max(state.level, state.antibot_level);
+  if (state.level > 0 || state.antibot_level > 0) {
+    const HostState quiet = decayed(rules, state, now);
+    out.level = std::max(quiet.level, quiet.antibot_level);
+  }
   out.delay = usual_delay(state.pace);
   out.counts = state.counts;
   return out;
 }
 
-Gate::Glance Gate::glance(Instant now) {
+Gate::Glance Gate::glance(const Rules& rules, Instant now) {
   const std::lock_guard guard(mutex_);
-  Glance out = glance_at(state_, now);
+  Glance out = glance_at(state_, rules, now);
   out.held = waiting() + record_.claims();
   out.in_flight = pace_.flight.in_flight;
   out.policy = policy_;

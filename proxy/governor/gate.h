@@ -92,7 +92,8 @@ class Gate : public std::enable_shared_from_this<Gate> {
     std::size_t held = 0, in_flight = 0;
     std::string policy{};  // that answered last; empty: nobody has asked here
   };
-  static Glance glance_at(const HostState& state, Instant now);
+  // `rules`: of the key's policy.
+  static Glance glance_at(const HostState& state, const Rules& rules, Instant now);
 
   Gate(std::string key, Allowances* allowances, AnomalyWatch* watch = nullptr)
       : key_(std::move(key)), allowances_(allowances), watch_(watch) {}
@@ -135,7 +136,7 @@ class Gate : public std::enable_shared_from_this<Gate> {
   bool is_idle(Instant now, Duration quiet);
   View view();
   std::string pace(Instant now);  // in words; empty: nobody has asked here
-  Glance glance(Instant now);
+  Glance glance(const Rules& rules, Instant now);
   bool shut_by_operator(Instant now);
 
  private:

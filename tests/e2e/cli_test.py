@@ -1,5 +1,6 @@
 """status, explain, open, close and events: on a store without a daemon, with one, and with one that hangs."""
 
+import base64
 import fcntl
 import json
 import os
@@ -15,8 +16,9 @@ import threading
 import time
 
 from harness.case import ProxyCase
+from harness.message import response_bytes
 from harness.origin import OK, in_turn, replying
-from harness.proxy import binary
+from harness.proxy import binary, free_port
 
 ENFORCE = 'hosts = ["*"]\n[hold]\nmax_wait = "0s"\n[retry]\nmax = 0\n'
 CLOCK = r"(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d UTC"
@@ -116,10 +118,10 @@ class WithoutDaemon(CommandCase):
         self.assertRegex(out, r"^api\.example\.com is cooling down after an operator shut it \(ask Ada\): 10 min left, "
                               "until %s\n$" % CLOCK)
         lines = self.out("status").splitlines()
-        self.assertEqual(lines[0].split(), ["KEY", "STATE", "LEFT", "REASON", "LEVEL", "DELAY", "ANSWERED", "FAILED",
-                                            "REFUSED", "TRIPS"])
+        self.assertEqual(lines[0].split(), ["KEY", "STATE", "LEFT", "REASON", "LEVEL", "DELAY", "IN", "FLIGHT", "HELD",
+                                            "ANSWERED", "FAILED", "REFUSED", "TRIPS"])
         self.assertRegex(lines[1], r"^api\.example\.com  open   (10 min|9 min \d+ s)  an operator shut it \(ask Ada\)"
-                                   r"      0      -         0       0        0      1$")
+                                   r"      0      -          -     -         0       0        0      1$")
         self.assertEqual(len(lines), 2)
 
     def test_close_clears_it(self):
@@ -407,6 +409,74 @@ class WithDaemon(CommandCase):
         told = self.out("explain", origin.url(), code=1)
         self.assertRegex(told, r"now      it would be refused: 429 limit, .* Retry-After: 3[56]\d\d\n$")
 
+    def test_the_caps_of_a_job_are_explained(self):
+        proxy, origin = self.start("jobs.max_requests=2", policy=ENFORCE), self.origin()
+        self.use(proxy)
+        explain = lambda *job, code=0: self.out("explain", origin.url(), "--set", "jobs.max_requests=2", *job, code=code)
+        fields = ["Proxy-Authorization: Basic " + base64.b64encode(b"nightly:").decode()]
+        self.assertIn("it would be forwarded", explain("--job", "nightly"))
+        for status in (200, 200, 429):
+            self.assertEqual(self.fetch(origin.url(), fields=fields, proxy=proxy).status, status)
+        self.assertIsNone(proxy.stop())
+        told = explain("--job", "nightly", code=1)
+        self.assertRegex(told, r"now      it would be refused: 429 job-limit, job nightly has sent the 2 ")
+        self.assertIn("it would be forwarded", explain("--job", "other"))
+        self.assertIn("it would be forwarded", explain())
+
+    def test_a_budget_that_is_used_up_is_explained_and_shown(self):
+        policy = ENFORCE + "[cost]\nper_request = 0.4\n"
+        proxy, origin = self.start("budget.daily=1.0", policy=policy), self.origin()
+        self.use(proxy)
+        budget = ["--set", "budget.daily=1.0"]
+        self.assertIn("it would be forwarded", self.out("explain", origin.url(), *budget))
+        for status in (200, 200, 429):
+            self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, status)
+        self.assertIsNone(proxy.stop())
+        told = self.out("explain", origin.url(), *budget, code=1)
+        self.assertRegex(told, r"now      it would be refused: 429 budget, the daily budget of 1.00 USD is used up .*Retry-After: \d+\n$")
+        self.assertIn("it would be forwarded", self.out("explain", origin.url()))
+        self.assertIn("\nbudget daily 0.80 of 1.00 USD (stopped)\n", self.out("status", *budget))
+        self.assertNotIn("budget", self.out("status"))
+
+    def test_a_pause_of_the_pace_is_explained(self):
+        proxy = self.start(policy=ENFORCE)
+        self.use(proxy)
+        origin = self.origin(replying(response_bytes(b"ok", "200 OK", "X-RateLimit-Limit: 60", "X-RateLimit-Remaining: 0",
+                                                     "X-RateLimit-Reset: 300")))
+        self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 200)
+        self.assert_problem(self.fetch(origin.url(), proxy=proxy), 503, "hold-timeout")
+        told = self.out("explain", origin.url(), code=1)
+        self.assertRegex(told, r"now      it would be refused: 503 hold-timeout, .* Retry-After: (300|2\d\d)\n$")
+        proxy.write("policies/engine.toml", ENFORCE.replace('"0s"', '"10m"'))
+        self.assertRegex(self.out("explain", origin.url()), r"it would be held for up to (5 min|4 min \d+ s), by the pace")
+
+    def test_what_is_on_its_way_is_shown(self):
+        ended = threading.Event()
+        self.addCleanup(ended.set)
+        proxy = self.start(policy=ENFORCE.replace('"0s"', '"60s"') + "[pace]\nmax_concurrency = 1\n",
+                           admin="127.0.0.1:%d" % free_port())
+        self.use(proxy)
+
+        def answer_once(visit):
+            while visit.read_request():
+                if len(origin.requests) > 1:
+                    ended.wait(60)
+                visit.send(OK)
+
+        origin = self.origin(answer_once)
+        self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 200)
+        for _ in range(3):
+            self.client(proxy).send("GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % origin.url())
+        shown = lambda: [(key["in_flight"], key["held"]) for key in json.loads(self.out("status", "--json"))["keys"]]
+        self.assertTrue(origin.wait(lambda: shown() == [(1, 2)], 20), shown())
+        self.assertEqual(self.out("status").splitlines()[1].split()[6:8], ["1", "2"])
+        os.kill(proxy.pid, signal.SIGSTOP)
+        try:
+            self.assertEqual(shown(), [(None, None)], "nobody answers, and nobody waits for long")
+            self.assertEqual(self.out("status").splitlines()[1].split()[6:8], ["-", "-"])
+        finally:
+            os.kill(proxy.pid, signal.SIGCONT)
+
     def test_an_open_is_not_lost_under_load(self):
         proxy, origin = self.daemon(), self.origin()
         key = origin.authority
@@ -463,6 +533,8 @@ class WithDaemon(CommandCase):
             self.assertEqual(self.out("status", key).splitlines()[1].split()[1], "open")
             self.assertIn("was shut for 10 min", self.out("events", "--key", key))
             self.out("explain", origin.url(), code=1)
+            self.out("close", key)
+            self.out("open", key, "--for", "10m")
         finally:
             os.kill(proxy.pid, signal.SIGCONT)
         self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 503)

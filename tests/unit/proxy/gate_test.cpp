@@ -451,6 +451,16 @@ TEST_CASE("gate: evidence of two processes adds up") {
   CHECK(other.ask(3min + 10s).kind == Kind::refused);  // three in ten minutes
 }
 
+TEST_CASE("gate: a level is shown as it is after the quiet since") {
+  MemoryStore store;
+  const Policy policy = impatient();
+  Process process(store, policy);
+  REQUIRE(process.goes(0s));
+  process.answer(0s, refusal(1s));
+  CHECK(process.gate().glance(policy.rules, at(2s).mono).level == 1);
+  CHECK(process.gate().glance(policy.rules, at(49h).mono).level == 0);
+}
+
 TEST_CASE("gate: a refused request is counted once, whatever refuses it") {
   MemoryStore store;
   Policy policy = learning();
