@@ -16,9 +16,10 @@ import threading
 import time
 
 from harness.case import ProxyCase
-from harness.message import response_bytes
+from harness.message import read_response, request_bytes, response_bytes
 from harness.origin import OK, in_turn, replying
 from harness.proxy import binary, free_port
+from harness.stream import connect
 
 ENFORCE = 'hosts = ["*"]\n[hold]\nmax_wait = "0s"\n[retry]\nmax = 0\n'
 CLOCK = r"(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d UTC"
@@ -538,3 +539,42 @@ class WithDaemon(CommandCase):
         finally:
             os.kill(proxy.pid, signal.SIGCONT)
         self.assertEqual(self.fetch(origin.url(), proxy=proxy).status, 503)
+
+    def test_a_daemon_that_hangs_in_the_middle_of_a_write(self):
+        """It keeps everybody else from writing: each command ends all the same, and what has no need to write works."""
+        admin = ("127.0.0.1", free_port())
+        proxy = self.start(policy=ENFORCE, admin="%s:%d" % admin)
+        self.use(proxy)
+        self.out("open", "x.test", "--for", "10m")
+        with open(os.path.join(self.state, "admin.token")) as file:
+            order = request_bytes("POST", "/api/keys/y.test/open", ["Host: %s:%d" % admin, "Content-Length: 0",
+                                                                    "Authorization: Bearer " + file.read().strip()])
+        ended = threading.Event()
+
+        def write_all_the_time():
+            stream = connect(admin, timeout=120)
+            while not ended.is_set():
+                stream.send(order)
+                read_response(stream)
+            stream.close()
+
+        writers = [threading.Thread(target=write_all_the_time) for _ in range(3)]
+        for writer in writers:
+            writer.start()
+        try:
+            self.assertTrue(self.origin().wait(lambda: "y.test" in self.out("status"), 20))
+            os.kill(proxy.pid, signal.SIGSTOP)
+            self.assertIn("x.test", self.out("status"))
+            self.out("explain", "http://x.test/", code=1)
+            done = subprocess.run(self.command("close", "x.test"), capture_output=True, text=True, timeout=60,
+                                  env=self.environment())
+            self.assertIn(done.returncode, (0, 3), done.stderr)
+            if done.returncode == 3:
+                self.assertIn("another process is in the middle of a write", done.stderr)
+            for name in ("stop", "resume"):
+                self.sluice(name)
+        finally:
+            os.kill(proxy.pid, signal.SIGCONT)
+            ended.set()
+            for writer in writers:
+                writer.join()
