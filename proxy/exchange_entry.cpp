@@ -293,6 +293,8 @@ void Exchange::enter(Admission admission) {
     return progress(kUnlimited);
   }
   permit_ = std::move(admission.permit);
+  // The place of a request that a stop has cut is no reason for another to go.
+  if (worker_.emergency().in_force()) return refuse(worker_.emergency().refusal());
   keeps_body_ = short_body_ && permit_.replayable();
   find_origin();
 }

@@ -35,7 +35,7 @@ std::string make_pseudonym() {
 // Every client may need two descriptors and a pipe. What threads wake each other with is made at
 // the start, too: with less than this some of it would be missing.
 Result<bool> raise_descriptor_limit(unsigned workers) {
-  const rlim_t least = 64 + 8 * workers;
+  const rlim_t least = 32 + 8 * workers;
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return true;
   if (limit.rlim_max < least) {
@@ -60,9 +60,9 @@ std::vector<TlsIdentity> identities(const PolicySet& set) {
 
 }  // namespace
 
-Result<OpenedStore> Server::open_store(const LoadedConfig& loaded) {
+Result<OpenedStore> Server::open_store(const LoadedConfig& loaded, UtcTime now) {
   const StoreConfig& config = loaded.config.store;
-  auto opened = sluice::open_store(config.url, loaded.state_dir, utc_now());
+  auto opened = sluice::open_store(config.url, loaded.state_dir, now);
   if (opened || config.on_failure != "local") return opened;
   return OpenedStore{std::make_unique<MemoryStore>(),
                      opened.error() +
@@ -70,21 +70,21 @@ Result<OpenedStore> Server::open_store(const LoadedConfig& loaded) {
                          "and lost at the end"};
 }
 
-Result<std::unique_ptr<Server>> Server::make(LoadedConfig loaded, OpenedStore store) {
+Result<std::unique_ptr<Server>> Server::make(LoadedConfig loaded, OpenedStore store,
+                                             UtcTime started) {
   if (!store.notice.empty()) spdlog::warn("{}", store.notice);
   std::unique_ptr<Server> server(new Server(std::move(loaded), std::move(store.store)));
-  if (const auto ready = server->prepare(); !ready) return Error{ready.error()};
+  if (const auto ready = server->prepare(started); !ready) return Error{ready.error()};
   return server;
 }
 
 Server::~Server() = default;
 
-Result<bool> Server::prepare() {
+Result<bool> Server::prepare(UtcTime started) {
   if (const auto problem = resolve_table_problem(config_.proxy.resolve)) return Error{*problem};
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   const unsigned count = config_.proxy.workers == 0 ? cores : config_.proxy.workers;
   if (const auto raised = raise_descriptor_limit(count); !raised) return Error{raised.error()};
-  const UtcTime started = utc_now();
   if (const auto begun = begin_governing(); !begun) return Error{begun.error()};
   if (const auto opened = open_alerts(started); !opened) return Error{opened.error()};
   if (const auto opened = open_tls(); !opened) return Error{opened.error()};

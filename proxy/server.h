@@ -33,9 +33,11 @@ class Server {
  public:
   // The store that the configuration names. One that cannot be opened is an error, or memory with a
   // notice, as store.on_failure says.
-  static Result<OpenedStore> open_store(const LoadedConfig& loaded);
-  // Checks everything that can be wrong before the first client comes, and binds.
-  static Result<std::unique_ptr<Server>> make(LoadedConfig loaded, OpenedStore store);
+  static Result<OpenedStore> open_store(const LoadedConfig& loaded, UtcTime now);
+  // Checks everything that can be wrong before the first client comes, and binds. What has happened
+  // in the store since `started` is told.
+  static Result<std::unique_ptr<Server>> make(LoadedConfig loaded, OpenedStore store,
+                                              UtcTime started);
   ~Server();
 
   // Until SIGTERM or SIGINT; a second one ends at once. take_over_signals() comes before. `out` is
@@ -48,7 +50,7 @@ class Server {
         config_(loaded_.config),
         emergency_(loaded_.state_dir),
         store_(std::move(store)) {}
-  Result<bool> prepare();
+  Result<bool> prepare(UtcTime started);
   std::string ready_line() const;
   Result<bool> begin_governing();
   Result<bool> open_tls();

@@ -39,6 +39,17 @@ void sync_directory(const std::string& directory) {
   if (opened) ::fsync(opened.fd());
 }
 
+// True: all of it is on the disk. None: there is no such file, and errno says why.
+std::optional<bool> write_line(const std::string& path, const std::string& line) {
+  const File file(
+      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (!file) return std::nullopt;
+  const bool whole =
+      ::write(file.fd(), line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  const bool kept = ::fsync(file.fd()) == 0;
+  return whole && kept;
+}
+
 }  // namespace
 
 Result<bool> write_stop_file(const std::string& directory, const std::string& reason) {
@@ -46,16 +57,19 @@ Result<bool> write_stop_file(const std::string& directory, const std::string& re
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
   if (failed) return Error{directory + " cannot be made: " + failed.message()};
-  // Not through a temporary name: on a full disk an empty file still stops everything.
-  const File file(
-      ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
-  if (!file) return system_error(path + " cannot be written");
   const std::string line = printable(reason, kMaxStopReason) + "\n";
-  const bool whole =
-      ::write(file.fd(), line.data(), line.size()) == static_cast<ssize_t>(line.size());
-  const bool kept = ::fsync(file.fd()) == 0;
+  // Whoever sees the file is to see its reason; but on a full disk an empty file stops everything,
+  // too.
+  const std::string draft = path + ".new";
+  bool kept = write_line(draft, line).value_or(false) && ::rename(draft.c_str(), path.c_str()) == 0;
+  if (!kept) {
+    ::unlink(draft.c_str());
+    const auto written = write_line(path, line);
+    if (!written) return system_error(path + " cannot be written");
+    kept = *written;
+  }
   sync_directory(directory);
-  return whole && kept;
+  return kept;
 }
 
 Result<bool> remove_stop_file(const std::string& directory) {

@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "proxy/cli/commands.h"
+#include "proxy/clock.h"
 #include "proxy/logging.h"
 #include "proxy/server.h"
 #include "proxy/signals.h"
@@ -23,9 +24,10 @@ int run(const CommandLine& line) {
     end_logging();
     return exit_code;
   };
-  auto store = Server::open_store(loaded);
+  const UtcTime started = utc_now();
+  auto store = Server::open_store(loaded, started);
   if (!store) return give_up(store.error(), kExitUnreachable);
-  auto server = Server::make(loaded, std::move(*store));
+  auto server = Server::make(loaded, std::move(*store), started);
   if (!server) return give_up(server.error(), kExitUsage);
   (*server)->run(std::cout);
   server->reset();

@@ -694,6 +694,8 @@ class Terminal(ExecCase):
         def lead():
             os.setsid()
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+            for number in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM, signal.SIGTSTP):
+                signal.signal(number, signal.SIG_DFL)  # whatever whoever runs the tests ignores
 
         process = subprocess.Popen(command, env=self.environment(), stdin=slave, stdout=slave, stderr=slave, preexec_fn=lead)
         os.close(slave)
