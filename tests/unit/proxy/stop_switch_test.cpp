@@ -89,8 +89,10 @@ TEST_CASE("stop file: made together with its directory, not through a link") {
   REQUIRE(write_stop_file(directory.path() + "/a/b", "early"));
   CHECK(fs::exists(directory.path() + "/a/b/EMERGENCY_STOP"));
   fs::create_symlink(directory.path() + "/victim", directory.path() + "/EMERGENCY_STOP");
-  CHECK_FALSE(write_stop_file(directory.path(), "x"));
+  CHECK(write_stop_file(directory.path(), "x"));
   CHECK_FALSE(fs::exists(directory.path() + "/victim"));
+  CHECK_FALSE(fs::is_symlink(directory.path() + "/EMERGENCY_STOP"));
+  CHECK(reason_in(directory) == "x");
 }
 
 TEST_CASE("emergency stop: follows the file") {
