@@ -176,6 +176,11 @@ void hide_secrets(Diagnostics& problems) {
   for (Diagnostic& problem : problems) problem.excerpt = without_webhook(problem.excerpt);
 }
 
+bool everybody_reads(const std::string& path) {
+  struct stat about {};
+  return !path.empty() && ::stat(path.c_str(), &about) == 0 && (about.st_mode & S_IROTH) != 0;
+}
+
 }  // namespace
 
 std::string Environment::get(const std::string& name) const {
@@ -183,18 +188,25 @@ std::string Environment::get(const std::string& name) const {
   return variable == variables.end() ? std::string() : variable->second;
 }
 
-std::optional<std::string> exposed_secret(const LoadedConfig& loaded) {
+std::vector<std::string> exposed_secrets(const LoadedConfig& loaded) {
+  std::vector<std::string> warnings;
   const std::string& webhook = loaded.config.alerts.webhook;
-  struct stat about {};
-  if (webhook.empty() || loaded.file.empty() || ::stat(loaded.file.c_str(), &about) != 0 ||
-      (about.st_mode & S_IROTH) == 0) {
-    return std::nullopt;
+  if (!webhook.empty() && everybody_reads(loaded.file)) {
+    const auto text = read_text_file(loaded.file);
+    if (text && text->find(webhook) != std::string::npos) {  // else it came otherwise
+      warnings.push_back(
+          loaded.file +
+          ": warning: everybody on this machine can read alerts.webhook there, which is a secret: "
+          "give the file to the group that sluice runs as, then chmod o-r");
+    }
   }
-  const auto text = read_text_file(loaded.file);
-  if (!text || text->find(webhook) == std::string::npos) return std::nullopt;  // it came otherwise
-  return loaded.file +
-         ": warning: everybody on this machine can read alerts.webhook there, which is a secret: "
-         "give the file to the group that sluice runs as, then chmod o-r";
+  const std::string& ca_key = loaded.config.tls.ca_key;
+  if (everybody_reads(ca_key)) {
+    warnings.push_back(ca_key +
+                       ": warning: everybody on this machine can read tls.ca_key, and so pose as "
+                       "any site to whoever trusts that CA: chmod o-r, and make a new CA");
+  }
+  return warnings;
 }
 
 Result<std::string> read_text_file(const std::string& path) {

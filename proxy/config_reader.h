@@ -40,8 +40,8 @@ struct LoadedConfig {
 
 LoadedConfig load_config(const ConfigFlags& flags, const Environment& environment);
 
-// A warning, if everybody on this machine can read the webhook, which is a secret, in the file.
-std::optional<std::string> exposed_secret(const LoadedConfig& loaded);
+// Warnings of what everybody on this machine can read: the webhook in the file, the key of a CA.
+std::vector<std::string> exposed_secrets(const LoadedConfig& loaded);
 
 // A configuration file's text over the built-in defaults, for checking it alone.
 LoadedConfig read_config_text(std::string_view text, const std::string& file);

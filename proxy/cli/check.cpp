@@ -135,7 +135,7 @@ int check_command(const std::vector<std::string>& files, const ConfigFlags& flag
     const std::string place = loaded.file.empty() ? "configuration" : loaded.file;
     tally.problems.push_back({{place, 1, 1, ""}, "tls." + usable.error()});
   }
-  if (auto exposed = exposed_secret(loaded)) tally.warnings.push_back(*exposed);
+  for (std::string& exposed : exposed_secrets(loaded)) tally.warnings.push_back(std::move(exposed));
   if (files.empty() && !loaded.policies_dir.empty()) {
     policies = expand(loaded.policies_dir, tally);
   }

@@ -18,7 +18,7 @@ int run(const CommandLine& line) {
   if (!loaded.problems.empty()) return kExitUsage;
   take_over_signals();
   start_logging(loaded.config.log, line.environment.get("JOURNAL_STREAM"));
-  if (const auto exposed = exposed_secret(loaded)) spdlog::warn("{}", *exposed);
+  for (const std::string& exposed : exposed_secrets(loaded)) spdlog::warn("{}", exposed);
   const auto give_up = [](const std::string& why, int exit_code) {
     std::cerr << "sluice: " << why << "\n";
     end_logging();

@@ -36,16 +36,17 @@ std::string octal(mode_t mode) {
   return out;
 }
 
-// Empty: the file is its owner's alone.
-std::string exposure(const std::string& path, int fd) {
+// Empty: the file is its owner's alone. Who may read a key that the user names is the user's to say
+// (a group for keys, a secret mounted for one container); the start and `check` warn of everybody.
+std::string exposure(const AuthorityFiles& files, int fd) {
   struct stat about {};
-  if (fstat(fd, &about) != 0) return path + " cannot be examined: " + why();
-  if ((about.st_mode & 077) != 0) {
-    return "the CA key " + path + " can be read or written by others (mode " +
+  if (fstat(fd, &about) != 0) return files.key + " cannot be examined: " + why();
+  if ((about.st_mode & (files.own ? 077u : 022u)) != 0) {
+    return "the CA key " + files.key + " can be read or written by others (mode " +
            octal(about.st_mode) + "): chmod 600 it, and make a new CA if anyone may have copied it";
   }
   if (about.st_uid != geteuid() && about.st_uid != 0) {
-    return "the CA key " + path + " belongs to another user";
+    return "the CA key " + files.key + " belongs to another user";
   }
   return {};
 }
@@ -131,7 +132,7 @@ Result<Authority> Authority::load(const AuthorityFiles& files, UtcTime now) {
   }
   const OwnedSocket file(::open(files.key.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) return Error{"the CA key " + files.key + " cannot be read: " + why()};
-  if (std::string exposed = exposure(files.key, file.get()); !exposed.empty()) {
+  if (std::string exposed = exposure(files, file.get()); !exposed.empty()) {
     return Error{std::move(exposed)};
   }
   const BioPtr key_text(BIO_new_fd(file.get(), BIO_NOCLOSE));

@@ -1,6 +1,7 @@
 // The local CA that signs what intercepted clients see: its certificate and key, from files. The
-// key never leaves this machine, and a key file that others can read is not used. Immutable once
-// made, so any thread may sign with it; making and loading it waits for the disk.
+// key never leaves this machine; a key of ours that others can read is not used, nor one of the
+// user's that others can write. Immutable once made, so any thread may sign with it; making and
+// loading it waits for the disk.
 #pragma once
 
 #include <string>

@@ -798,6 +798,23 @@ class BadAuthority(TlsCase):
         self.assertIn("can be read or written by others", problem["detail"])
         os.chmod(os.path.join(state, "ca-key.pem"), 0o600)
 
+    def test_a_key_that_the_user_names(self):
+        """Everybody may read it, which is warned of; whoever may write it could put another one there."""
+        named = TestAuthority(tempfile.mkdtemp(dir=self.directory), "named")
+        settings = ['tls.intercept="all"', 'tls.extra_ca="%s"' % self.authority.path,
+                    'tls.ca_cert="%s"' % named.path, 'tls.ca_key="%s"' % named.key]
+        os.chmod(named.key, 0o644)
+        checked = subprocess.run([binary(), "check", *(word for s in settings for word in ("--set", s))],
+                                 capture_output=True, text=True, timeout=20)
+        self.assertIn("everybody on this machine can read tls.ca_key", checked.stdout + checked.stderr)
+        proxy = self.start(RESOLVE, *settings)
+        self.inside(self.origin().port, context=self.context(named.path), proxy=proxy)
+        self.assertIn("everybody on this machine can read tls.ca_key", proxy.log())
+        os.chmod(named.key, 0o620)
+        proxy = self.start(RESOLVE, *settings)
+        _, answer = self.tunnel("%s:443" % HOST, proxy=proxy)
+        self.assertIn("can be read or written by others", self.assert_problem(answer, 502, "tls")["detail"])
+
     def test_a_ca_below_another_one(self):
         """A client that trusts the root alone is shown what lies between, and not the root."""
         root = TestAuthority(tempfile.mkdtemp(dir=self.directory), "corporate-root")
