@@ -150,6 +150,7 @@ struct Rules {
   RetryRules retry;
   LimitRules limits;
   CostRules cost;
+  std::uint32_t number = 0;  // among all rules of its PolicySet, which counts them
   bool operator==(const Rules&) const = default;
 };
 

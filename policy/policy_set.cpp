@@ -29,7 +29,13 @@ const Role* find_role(const Policy& policy, std::string_view path) {
 
 PolicySet::PolicySet(Policy fallback) {
   fallback.name = "default";
-  fallback_ = std::make_shared<const Policy>(std::move(fallback));
+  fallback_ = numbered(std::move(fallback));
+}
+
+std::shared_ptr<const Policy> PolicySet::numbered(Policy policy) {
+  policy.rules.number = rules_count_++;
+  for (Role& role : policy.roles) role.rules.number = rules_count_++;
+  return std::make_shared<const Policy>(std::move(policy));
 }
 
 PolicySet::PathList& PolicySet::Slot::list(std::uint16_t port) {
@@ -57,6 +63,7 @@ const Policy* for_any_path(const PathList& list) {
 }  // namespace
 
 const Policy* PolicySet::Slot::find(std::uint16_t port, std::string_view path) const {
+  if (always != nullptr) return always;
   const auto in = [&](const PathList& list) -> const Policy* {
     if (path.empty()) return for_any_path(list);
     for (const PathEntry& entry : list) {
@@ -99,14 +106,17 @@ Diagnostics PolicySet::add(const PolicyFile& file) {
   }
   if (!collisions.empty()) return collisions;
 
-  policies_.push_back(std::make_shared<const Policy>(file.policy));
+  policies_.push_back(numbered(file.policy));
   const Policy* policy = policies_.back().get();
   for (const HostPattern& pattern : patterns) {
-    PathList& list = slot(pattern).list(pattern.port);
+    Slot& claimed = slot(pattern);
+    PathList& list = claimed.list(pattern.port);
     for (const std::string& path : policy->paths) list.push_back({path, policy, file.file});
     std::sort(list.begin(), list.end(), [](const PathEntry& a, const PathEntry& b) {
       return more_specific_path(a.path, b.path);
     });
+    const bool only = claimed.by_port.empty() && list.size() == 1;
+    claimed.always = only && matches_all_paths(list.front().path) ? policy : nullptr;
     if (pattern.kind == HostPattern::Kind::suffix) {
       longest_suffix_ = std::max(longest_suffix_, label_count(pattern.name));
     }
@@ -121,17 +131,17 @@ const Policy* PolicySet::find_by_suffix(std::string_view name, std::uint16_t por
     name.remove_prefix(name.find('.') + 1);
     --labels;
     if (labels > longest_suffix_) continue;
-    const auto slot = suffix_.find(name);
-    if (slot == suffix_.end()) continue;
-    if (const Policy* policy = slot->second.find(port, path)) return policy;
+    const Slot* const slot = suffix_.find(name);
+    if (slot == nullptr) continue;
+    if (const Policy* policy = slot->find(port, path)) return policy;
   }
   return nullptr;
 }
 
 const Policy* PolicySet::find_policy(std::string_view name, std::uint16_t port,
                                      std::string_view path) const {
-  if (const auto slot = exact_.find(name); slot != exact_.end()) {
-    if (const Policy* policy = slot->second.find(port, path)) return policy;
+  if (const Slot* slot = exact_.find(name)) {
+    if (const Policy* policy = slot->find(port, path)) return policy;
   }
   if (!suffix_.empty()) {
     if (const Policy* policy = find_by_suffix(name, port, path)) return policy;

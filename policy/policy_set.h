@@ -4,14 +4,13 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "policy/host_pattern.h"
+#include "policy/name_table.h"
 #include "policy/policy.h"
 #include "policy/policy_file.h"
 
@@ -40,6 +39,8 @@ class PolicySet {
 
   const Policy& fallback() const { return *fallback_; }
   const std::vector<std::shared_ptr<const Policy>>& policies() const { return policies_; }
+  // Those of policies and roles, the fallback's included: Rules::number is below it.
+  std::uint32_t rules_count() const { return rules_count_; }
 
  private:
   struct PathEntry {
@@ -50,20 +51,13 @@ class PolicySet {
   // Most specific path first.
   using PathList = std::vector<PathEntry>;
   struct Slot {
+    const Policy* always = nullptr;  // the only one, for any port and path: nothing else is read
     PathList any_port;
     std::vector<std::pair<std::uint16_t, PathList>> by_port;
     PathList& list(std::uint16_t port);
     const Policy* find(std::uint16_t port, std::string_view path) const;
   };
-  struct Hash {
-    using is_transparent = void;
-    // Not noexcept, so that the tables keep the hashes: what is passed over is not read.
-    std::size_t operator()(std::string_view text) const {
-      return std::hash<std::string_view>{}(text);
-    }
-  };
-  using SlotMap = std::unordered_map<std::string, Slot, Hash, std::equal_to<>>;
-
+  std::shared_ptr<const Policy> numbered(Policy policy);
   Slot& slot(const HostPattern& pattern);
   const Policy* find_policy(std::string_view name, std::uint16_t port, std::string_view path) const;
   const Policy* find_by_suffix(std::string_view name, std::uint16_t port,
@@ -71,8 +65,9 @@ class PolicySet {
 
   std::shared_ptr<const Policy> fallback_;
   std::vector<std::shared_ptr<const Policy>> policies_;
-  SlotMap exact_, suffix_;
+  NameTable<Slot> exact_, suffix_;
   Slot any_;
+  std::uint32_t rules_count_ = 0;
   std::size_t longest_suffix_ = 0;  // in labels: longer tails of a name need no look-up
 };
 

@@ -36,7 +36,7 @@ std::uint32_t UrlSketch::add(std::uint64_t url, Instant now) {
   const std::uint32_t part = part_of(now);
   const auto tag = static_cast<std::uint32_t>(url);
   Bucket& bucket = buckets_[bucket_of(url)];
-  for (Entry& entry : bucket) {
+  for (Entry& entry : bucket.entries) {
     if (entry.tag != tag || entry.part == 0) continue;
     // A thread that read its clock a moment earlier.
     const std::uint32_t latest = std::max(part, entry.part);
@@ -53,9 +53,9 @@ std::uint32_t UrlSketch::add(std::uint64_t url, Instant now) {
 
 UrlSketch::Entry& UrlSketch::least_of(Bucket& bucket, std::uint32_t part) {
   const auto worth = [&](const Entry& entry) { return std::pair(sum(entry, part), entry.part); };
-  Entry* least = &bucket.front();
+  Entry* least = &bucket.entries.front();
   auto worth_of_least = worth(*least);
-  for (Entry& entry : bucket) {
+  for (Entry& entry : bucket.entries) {
     const auto own = worth(entry);
     if (own >= worth_of_least) continue;
     least = &entry;
@@ -64,8 +64,14 @@ UrlSketch::Entry& UrlSketch::least_of(Bucket& bucket, std::uint32_t part) {
   return *least;
 }
 
+void UrlSketch::fetch(std::uint64_t url) const {
+  const auto& entries = buckets_[bucket_of(url)].entries;
+  __builtin_prefetch(&entries.front(), 1);
+  __builtin_prefetch(&entries.back(), 1);
+}
+
 std::uint32_t UrlSketch::count(std::uint64_t url, Instant now) const {
-  for (const Entry& entry : buckets_[bucket_of(url)]) {
+  for (const Entry& entry : buckets_[bucket_of(url)].entries) {
     if (entry.part != 0 && entry.tag == static_cast<std::uint32_t>(url)) {
       return sum(entry, std::max(part_of(now), entry.part));
     }

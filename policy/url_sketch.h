@@ -22,6 +22,8 @@ class UrlSketch {
   // How often this one was asked for, with this time. `url` is a hash of it, as good as random.
   std::uint32_t add(std::uint64_t url, Instant now);
   std::uint32_t count(std::uint64_t url, Instant now) const;
+  // It is about to be counted, and in no cache yet.
+  void fetch(std::uint64_t url) const;
 
   std::size_t bytes() const { return buckets_.size() * sizeof(Bucket); }
 
@@ -32,7 +34,9 @@ class UrlSketch {
     std::uint32_t part = 0;  // the latest in which it was asked for; 0: nobody's entry
     std::array<std::uint8_t, kParts> counts{};  // by part, modulo 8; they stop at 255
   };
-  using Bucket = std::array<Entry, kPlaces>;
+  struct alignas(64) Bucket {  // whole lines of a cache
+    std::array<Entry, kPlaces> entries;
+  };
 
   std::uint32_t part_of(Instant now) const;
   std::size_t bucket_of(std::uint64_t url) const { return (url >> 32) & (buckets_.size() - 1); }

@@ -1,5 +1,7 @@
 #include "proxy/governor/admission.h"
 
+#include <algorithm>
+
 #include "proxy/clock.h"
 #include "proxy/governor/gate.h"
 #include "proxy/governor/governor.h"
@@ -101,7 +103,12 @@ void Permit::scanned() {
   if (body_ && body_->outcome && !body_->reported) report(*body_->outcome, false, nullptr, nullptr);
 }
 
-bool Permit::replayable() const { return body_ && body_->journey.replayable; }
+bool Permit::replayable() const {
+  if (!body_) return false;
+  const Journey& who = body_->journey;
+  const auto& methods = who.match.rules->retry.methods;
+  return who.vouched_for || std::find(methods.begin(), methods.end(), who.method) != methods.end();
+}
 
 Judgement Permit::failed(OutcomeKind kind, bool nothing_sent, Asker& asker, Mailbox& mailbox) {
   if (!body_ || body_->reported) return {.kind = kind};

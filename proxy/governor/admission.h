@@ -60,7 +60,8 @@ struct Journey {
   std::optional<Duration> crawl_delay{};   // by robots.txt, where the policy minds it
   unsigned tries = 0;                      // that the origin has refused
   AskedUrl url{};                          // its name is gone once the gate was asked
-  bool replayable = false;  // it may be sent twice, by its method or its client's word
+  std::string method{};
+  bool vouched_for = false;  // it does no harm when sent twice, says its client
   bool tunnel = false;
 };
 

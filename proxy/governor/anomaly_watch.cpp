@@ -41,15 +41,15 @@ AnomalyWatch::AnomalyWatch(const AnomalyRules& rules, Zone zone, const ClockPair
 // A conditional request is how one looks for news without asking for everything again (RFC 9110
 // §13), and different ranges are different requests: neither is a loop. Nor are the same requests
 // of different clients or jobs. A body is known by its length only.
-AskedUrl AnomalyWatch::url_of(const Ask& ask, Instant now) {
-  if (!rules_.enabled || !rules_.thrash.enabled || ask.tunnel) return {};
+std::uint64_t AnomalyWatch::url_of(const Ask& ask) {
+  if (!rules_.enabled || !rules_.thrash.enabled || ask.tunnel) return 0;
   const Head& request = ask.request;
   std::uint64_t sum = mixed(hash(ask.path), hash(ask.host));
   for (const Field& field : request.fields) {
     if (field.id != FieldName::other) continue;
     if (equals_ignoring_case(field.name, "if-none-match") ||
         equals_ignoring_case(field.name, "if-modified-since")) {
-      return {};
+      return 0;
     }
     if (equals_ignoring_case(field.name, "range")) sum = mixed(sum, hash(field.value));
   }
@@ -57,16 +57,20 @@ AskedUrl AnomalyWatch::url_of(const Ask& ask, Instant now) {
   sum = mixed(sum, request.framing == Framing::length ? request.length : 0);
   sum = mixed(sum, ask.client);
   if (!ask.job.empty()) sum = mixed(sum, hash(lasting_name(ask)));
-  AskedUrl url{.hash = sum == 0 ? 1 : sum};
-  Shard& mine = shard(url.hash);
+  const std::uint64_t url = sum == 0 ? 1 : sum;
+  shard(url).urls->fetch(url);
+  return url;
+}
+
+std::string AnomalyWatch::name_of(const Ask& ask, std::uint64_t url, Instant now) {
+  if (url == 0) return {};
+  Shard& mine = shard(url);
   std::unique_lock lock(mine.mutex);
-  const std::uint32_t before = mine.urls->count(url.hash, now);
+  const std::uint32_t before = mine.urls->count(url, now);
   lock.unlock();
   // Those that come at the same time may all be told the same, so not only the last one has it.
-  if (before > 0 && before + 2 >= rules_.thrash.above) {
-    url.name = request_name(request.method, ask.path);
-  }
-  return url;
+  if (before == 0 || before + 2 < rules_.thrash.above) return {};
+  return request_name(ask.request.method, ask.path);
 }
 
 std::uint32_t AnomalyWatch::count(std::uint64_t url, Instant now) {

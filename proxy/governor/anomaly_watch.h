@@ -22,8 +22,10 @@ class AnomalyWatch {
   AnomalyWatch(const AnomalyRules& rules, Zone zone, const ClockPair& now);
 
   const AnomalyRules& rules() const { return rules_; }
-  // What a request is told apart by, and its name when it was seen before.
-  AskedUrl url_of(const Ask& ask, Instant now);
+  // What a request is told apart by; 0: it is not.
+  std::uint64_t url_of(const Ask& ask);
+  // For what is told of it: its name, when it was seen before.
+  std::string name_of(const Ask& ask, std::uint64_t url, Instant now);
   // Counts it: how often it was asked for lately.
   std::uint32_t count(std::uint64_t url, Instant now);
 

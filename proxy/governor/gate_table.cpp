@@ -13,8 +13,10 @@ std::size_t hash_of(std::string_view key) { return std::hash<std::string_view>{}
 GateTable::Place& GateTable::Shard::place(std::size_t hash, std::string_view key) {
   const std::size_t mask = places.size() - 1;
   std::size_t at = hash / kShards & mask;
-  while (places[at].gate && (places[at].hash != hash || places[at].gate->key() != key)) {
-    at = (at + 1) & mask;
+  for (; places[at].gate; at = (at + 1) & mask) {
+    if (places[at].hash != hash) continue;
+    places[at].gate->fetch();  // it is about to be asked
+    if (places[at].gate->key() == key) break;
   }
   return places[at];
 }

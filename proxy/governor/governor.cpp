@@ -31,12 +31,6 @@ double random_share() {
          (static_cast<double>(Random::max() - Random::min()) + 1);
 }
 
-bool lists_method(const Rules& rules, std::string_view method) {
-  const auto& methods = rules.retry.methods;
-  return std::any_of(methods.begin(), methods.end(),
-                     [&](const std::string& m) { return m == method; });
-}
-
 // draft-ietf-httpapi-idempotency-key-header: the client vouches that a repeat does no harm.
 bool has_idempotency_key(const Head& request) {
   return std::any_of(request.fields.begin(), request.fields.end(), [](const Field& field) {
@@ -134,6 +128,7 @@ Errand Governor::prepare(const Ask& request) {
   const auto& book = own_rules();
   Errand errand;
   Journey& who = errand.journey;
+  who.url.hash = watch_.url_of(request);
   who.match = book->match(request.host, request.port, request.path);
   who.match.book = book;
   who.arrived = monotonic_now();
@@ -146,7 +141,6 @@ Errand Governor::prepare(const Ask& request) {
   key.clear();
   append_state_key(key, policy, request.host, request.port, request.secure, credential);
   errand.gate = gate_for(key, who.arrived);
-  errand.gate->fetch();
   who.client = request.client;
   who.connection = request.connection;
   who.job = request.job;
@@ -154,9 +148,9 @@ Errand Governor::prepare(const Ask& request) {
   who.job_max_requests = request.job_max_requests;
   who.tunnel = request.tunnel;
   who.cost = cost_of(who.match.rules->cost, request.host, request.path, request.tunnel);
-  who.replayable = lists_method(*who.match.rules, request.request.method) ||
-                   has_idempotency_key(request.request);
-  who.url = watch_.url_of(request, who.arrived);
+  who.method = request.request.method;
+  who.vouched_for = has_idempotency_key(request.request);
+  who.url.name = watch_.name_of(request, who.url.hash, who.arrived);
   return errand;
 }
 

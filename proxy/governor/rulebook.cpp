@@ -8,11 +8,12 @@ namespace sluice {
 
 Rulebook::Rulebook(PolicyLoad load) : load_(std::move(load)) {
   const auto builtin = builtin_body_markers();
+  classifiers_.reserve(load_.set->rules_count());
   const auto take_policy = [&](const Policy& policy) {
     take_in(policy.rules, policy.name, builtin);
     for (const Role& role : policy.roles) take_in(role.rules, policy.name, builtin);
   };
-  take_policy(load_.set->fallback());
+  take_policy(load_.set->fallback());  // in the order in which the set counts them
   for (const auto& policy : load_.set->policies()) take_policy(*policy);
 }
 
@@ -26,7 +27,7 @@ void Rulebook::take_in(const Rules& rules, std::string_view file,
     without.markers.clear();
     classifier = Classifier::make(without, builtin);
   }
-  classifiers_.emplace(&rules, std::move(*classifier));
+  classifiers_.push_back(std::move(*classifier));
 }
 
 Match Rulebook::match(std::string_view host, std::uint16_t port, std::string_view path) const {
@@ -35,7 +36,7 @@ Match Rulebook::match(std::string_view host, std::uint16_t port, std::string_vie
 
 Match Rulebook::of(const PolicyMatch& found) const {
   const Rules& rules = found.rules();
-  return {nullptr, found.policy, found.role, &rules, &classifiers_.find(&rules)->second};
+  return {nullptr, found.policy, found.role, &rules, &classifiers_[rules.number]};
 }
 
 Match Rulebook::renewed(const Match& old) const {

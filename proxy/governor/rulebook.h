@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <string_view>
-#include <unordered_map>
+#include <vector>
 
 #include "policy/classify.h"
 #include "policy/policy_set.h"
@@ -46,7 +46,7 @@ class Rulebook {
                const std::shared_ptr<const MarkerSet>& builtin);
 
   PolicyLoad load_;
-  std::unordered_map<const Rules*, Classifier> classifiers_;
+  std::vector<Classifier> classifiers_;  // by Rules::number
   Duration longest_cooldown_{};
 };
 
