@@ -1,6 +1,7 @@
 #include "proxy/budget_term.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "store/counter.h"
 #include "store/notice.h"
@@ -33,7 +34,7 @@ BudgetTerm monthly_term(const BudgetConfig& config) {
 
 std::string stopped_sentence(const BudgetTerm& term, const BudgetConfig& config) {
   return about(term, config) + "up to its stop mark of " +
-         std::to_string(static_cast<int>(config.stop_at * 100 + 0.5)) + " %";
+         std::to_string(std::lround(config.stop_at * 100)) + " %";
 }
 
 void look_at_marks(Store& store, BudgetTerm& term, const BudgetConfig& config, UtcTime now) {

@@ -21,7 +21,7 @@ constexpr auto kPatience = std::chrono::seconds(10);
 
 struct Order {
   std::string key;
-  std::string length = "", reason = "";
+  std::string length{}, reason{};
 };
 
 using Act = std::function<HostState(HostState, Instant now)>;

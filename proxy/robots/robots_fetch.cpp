@@ -57,7 +57,7 @@ void RobotsFetch::start(Done done) {
   visit("/robots.txt");
 }
 
-void RobotsFetch::visit(std::string path) {
+void RobotsFetch::visit(const std::string& path) {
   int ends[2];
   ++visits_;
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) {
@@ -130,7 +130,7 @@ void RobotsFetch::conclude() {
     std::string path;
     if (here.starts_with('/') && !here.starts_with("//")) path = here;
     if (here.starts_with(root + "/")) path = here.substr(root.size());
-    if (!path.empty() && visits_ < kMaxVisits) return visit(std::move(path));
+    if (!path.empty() && visits_ < kMaxVisits) return visit(path);
     return finish({}, answer_.keep);
   }
   // RFC 9309 §2.3.1.3: none of 4xx says anything. §2.3.1.4: with 5xx nobody knows; which paths may

@@ -38,7 +38,7 @@ class RobotsFetch final : public Stream::Handler, public Deadline::Handler {
     Duration keep{};
   };
 
-  void visit(std::string path);
+  void visit(const std::string& path);
   void on_ready() override;
   void on_deadline() override;
   bool read(std::string_view in);  // true: there is nothing more to read

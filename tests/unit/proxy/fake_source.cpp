@@ -35,7 +35,7 @@ KeyDetail closed_key(std::string key, std::uint64_t requests) {
   return detail;
 }
 
-KeyDetail shut_key(std::string key, Duration left, std::uint16_t status, std::string said) {
+KeyDetail shut_key(const std::string& key, Duration left, std::uint16_t status, std::string said) {
   KeyDetail detail = closed_key(key, 100);
   const UtcTime now = utc_now();
   detail.row.phase = Phase::open;

@@ -63,7 +63,7 @@ class FakeSource : public AdminSource {
 };
 
 // A key as it would be after an answer with this status that named a time.
-KeyDetail shut_key(std::string key, Duration left, std::uint16_t status, std::string said);
+KeyDetail shut_key(const std::string& key, Duration left, std::uint16_t status, std::string said);
 KeyDetail closed_key(std::string key, std::uint64_t requests);
 
 }  // namespace sluice::testing

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <doctest/doctest.h>
-#include <stdlib.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>

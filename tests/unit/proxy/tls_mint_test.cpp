@@ -12,7 +12,7 @@ namespace {
 std::atomic<std::int64_t> shift_seconds{0};  // what the mint takes for the time
 UtcTime shifted_now() { return kToday + std::chrono::seconds(shift_seconds.load()); }
 
-void run_here(std::function<void()> job) { job(); }
+void run_here(const std::function<void()>& job) { job(); }
 
 Result<LeafRef> fetch(Mint& mint, const std::string& host) {
   std::promise<Result<LeafRef>> got;

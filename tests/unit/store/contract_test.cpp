@@ -287,14 +287,15 @@ TEST_CASE_TEMPLATE("store: the version moves with what is news, not with one's o
 
   for (const char* value : {"a", "b"}) {
     const std::uint64_t last = store.version();
-    REQUIRE(wait_for([&](Completion done) {
+    const auto written = wait_for([&](const Completion& done) {
       store.update(
           "k",
           [&](std::optional<std::string_view>) {
             return Change{Change::Kind::put, value, 1, true};
           },
-          std::move(done));
-    }));
+          done);
+    });
+    REQUIRE(written);
     CHECK(store.version() != last);
     CHECK(store.get("k")->version == store.version());
     REQUIRE(put(store, "other", value));  // and it does not go back

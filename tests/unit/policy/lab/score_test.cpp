@@ -182,7 +182,7 @@ struct Column {
 TEST_CASE("lab: table" * doctest::skip()) {
   const auto variable = [](const char* name, int otherwise) {
     const char* const text = std::getenv(name);
-    return text ? std::atoi(text) : otherwise;
+    return text ? std::stoi(text) : otherwise;
   };
   const char* const only = std::getenv("ONLY");
   const int first = variable("VARY", 0), seeds = variable("SEEDS", 1);
