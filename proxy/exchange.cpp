@@ -72,7 +72,8 @@ void Exchange::begin(const Head& head, const Address& peer, bool client_allowed,
     entry_.method = head.method;
     entry_.start = monotonic_now();
   }
-  if (worker_.emergency().in_force()) return refuse(worker_.emergency().refusal());
+  const bool stopped = worker_.emergency().in_force();
+  if (stopped && !tunnel_) return refuse(worker_.emergency().refusal());
   if (!client_allowed) {
     return refuse({403, "client-denied", "http_request_denied",
                    "this address is not in access.clients of the proxy"});
@@ -88,7 +89,10 @@ void Exchange::begin(const Head& head, const Address& peer, bool client_allowed,
     entry_.path = target_.path.substr(0, target_.path.find('?'));
   }
   if (!inside_) identify(head);
-  if (choose_route() && check_user(head)) admit(head);
+  if (!choose_route()) return;
+  // What we look into is refused inside, where the client can read why.
+  if (stopped && !intercept_) return refuse(worker_.emergency().refusal());
+  if (check_user(head)) admit(head);
 }
 
 // What the answer taught must be written down before the client sees it (DESIGN §4).

@@ -146,7 +146,8 @@ std::optional<Refusal> Exchange::objection(const Head& head) const {
     return Refusal{403, "destination-denied", "destination_ip_prohibited", verdict.why,
                    target_.host};
   }
-  if (tunnel_ && !worker_.connect_port_allowed(target_.port)) {
+  const bool in_tunnel = inside_ && !inside_->ours;
+  if ((tunnel_ ? !intercept_ : in_tunnel) && !worker_.connect_port_allowed(target_.port)) {
     return Refusal{
         403, "port-denied", "http_request_denied",
         "CONNECT to port " + std::to_string(target_.port) + " is not in proxy.connect_ports",

@@ -129,8 +129,8 @@ Variables client_environment(const ProxyAddress& proxy, const ClientFiles& files
     out.emplace_back(name, files.bundle);
   }
   // These take what is added to their own.
-  out.emplace_back("NODE_EXTRA_CA_CERTS", files.authority);
-  out.emplace_back("DENO_CERT", files.authority);
+  out.emplace_back("NODE_EXTRA_CA_CERTS", files.additions);
+  out.emplace_back("DENO_CERT", files.additions);
   out.emplace_back("NODE_USE_ENV_PROXY", "1");
   out.emplace_back("NODE_OPTIONS", appended(environment.get("NODE_OPTIONS"),
                                             "--require=" + quoted_for_node(files.node_shim)));

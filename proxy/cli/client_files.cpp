@@ -50,18 +50,32 @@ void append(std::string& text, const std::string& more) {
   text += more;
 }
 
-// What this user's clients trust without us, all of it: one whose variable is not set trusts the
-// system's. Inside another exec, they name that one's bundle.
+void append_once(std::string& text, const std::string& more) {
+  if (text.find(more) == std::string::npos) append(text, more);
+}
+
+// What the user has had Node and Deno add to their own.
+std::string added_so_far(const Environment& environment) {
+  std::string all;
+  for (const char* name : {"NODE_EXTRA_CA_CERTS", "DENO_CERT"}) {
+    append_once(all, content(environment.get(name)));
+  }
+  return all;
+}
+
+// What this user's clients trust without us, all of it: one of the first three whose variable is
+// not set trusts the system's. Inside another exec, they name that one's bundle.
 std::string trusted_so_far(const Environment& environment) {
-  std::vector<std::string> paths;
   std::string all;
   for (const char* name : {"SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"}) {
-    std::string path = environment.get(name);
-    if (path.empty()) path = system_bundle();
-    if (std::find(paths.begin(), paths.end(), path) != paths.end()) continue;
-    append(all, content(path));
-    paths.push_back(std::move(path));
+    const std::string path = environment.get(name);
+    append_once(all, content(path.empty() ? system_bundle() : path));
   }
+  for (const char* name : {"GIT_SSL_CAINFO", "PIP_CERT", "AWS_CA_BUNDLE", "CARGO_HTTP_CAINFO",
+                           "BUNDLE_SSL_CA_CERT", "npm_config_cafile", "NPM_CONFIG_CAFILE"}) {
+    append_once(all, content(environment.get(name)));
+  }
+  append_once(all, added_so_far(environment));
   return all.empty() ? content(system_bundle()) : all;
 }
 
@@ -177,12 +191,15 @@ Result<ClientFiles> write_client_files(const std::string& directory, const std::
                                        const Environment& environment) {
   std::string bundle = trusted_so_far(environment);
   const std::string own = content(authority);
-  if (bundle.find(own) == std::string::npos) append(bundle, own);
+  append_once(bundle, own);
+  std::string additions = added_so_far(environment);
+  append_once(additions, own);
   std::string wgetrc = wget_settings(environment, directory);
   append(wgetrc, "");  // whole lines, so that it is the same text inside another exec
-  const std::string place = directory + "/" + name_of({bundle, wgetrc, kNodeShim});
-  const ClientFiles files{authority,         place + "/ca-bundle.pem", place + "/truststore.jks",
-                          place + "/wgetrc", place + "/php",           place + "/node-proxy.cjs"};
+  const std::string place = directory + "/" + name_of({bundle, additions, wgetrc, kNodeShim});
+  const ClientFiles files{place + "/additions.pem", place + "/ca-bundle.pem",
+                          place + "/truststore.jks", place + "/wgetrc", place + "/php",
+                          place + "/node-proxy.cjs"};
   std::error_code failed;
   std::filesystem::create_directories(files.php_ini, failed);
   // The user's settings of wget may hold a password.
@@ -194,7 +211,8 @@ Result<ClientFiles> write_client_files(const std::string& directory, const std::
   const std::string php =
       "openssl.cafile = \"" + files.bundle + "\"\ncurl.cainfo = \"" + files.bundle + "\"\n";
   const std::string shim(kNodeShim);
-  const std::pair<std::string, const std::string*> texts[] = {{files.bundle, &bundle},
+  const std::pair<std::string, const std::string*> texts[] = {{files.additions, &additions},
+                                                              {files.bundle, &bundle},
                                                               {files.trust_store, &*trust_store},
                                                               {files.wgetrc, &wgetrc},
                                                               {files.php_ini + "/sluice.ini", &php},

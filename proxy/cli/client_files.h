@@ -12,7 +12,7 @@
 namespace sluice {
 
 struct ClientFiles {
-  std::string authority;    // our CA alone, PEM
+  std::string additions;    // our CA, and what the user had Node or Deno add to their own, PEM
   std::string bundle;       // the system's CAs and ours, PEM
   std::string trust_store;  // the same for Java, JKS
   std::string wgetrc;       // the user's own, and the bundle

@@ -1,5 +1,7 @@
 #include "proxy/cli/client_setup.h"
 
+#include <filesystem>
+
 #include "proxy/clock.h"
 #include "proxy/tls/authority.h"
 
@@ -11,8 +13,9 @@ Result<Variables> prepare_clients(const LoadedConfig& loaded, const ProxyAddress
   if (const auto made = Authority::load_or_make(authority, utc_now()); !made) {
     return Error{made.error()};
   }
-  const auto files =
-      write_client_files(loaded.state_dir + "/clients", authority.certificate, environment);
+  // The clients may run in any directory.
+  const std::string directory = std::filesystem::absolute(loaded.state_dir + "/clients");
+  const auto files = write_client_files(directory, authority.certificate, environment);
   if (!files) return Error{files.error()};
   return client_environment(proxy, *files, environment);
 }

@@ -24,7 +24,7 @@ namespace sluice {
 namespace {
 
 constexpr Duration kTick = 1s;
-constexpr Duration kShortestTtl = 5s;  // what a renewal may take on a busy disk, and some
+constexpr Duration kShortestTtl = 1s;  // four renewals are tried in it
 constexpr Duration kMercy = 10s;       // between SIGTERM and SIGKILL
 constexpr Duration kPatience = 2s;     // for what the same Ctrl-C ends
 constexpr std::size_t kRunBytes = 8;
@@ -192,7 +192,7 @@ int exec(const CommandLine& line, const ExecOptions& options) {
   if (options.command.empty()) return fail("there is no command; see `sluice exec --help`");
   const auto ttl = parse_duration(options.ttl);
   if (!ttl) return fail("--ttl: \"" + options.ttl + "\" is not a time such as 10m");
-  if (*ttl < kShortestTtl) return fail("--ttl: a lock lasts 5s at least");
+  if (*ttl < kShortestTtl) return fail("--ttl: a lock lasts 1s at least");
   const LoadedConfig loaded = load_config(line.flags, line.environment);
   for (const Diagnostic& problem : loaded.problems) std::cerr << render(problem);
   if (!loaded.problems.empty()) return kExitUsage;
@@ -235,7 +235,7 @@ void add_exec_command(CLI::App& app, CommandLine& line) {
           ->check(problem_of_lock);
   command
       ->add_option("--ttl", options->ttl,
-                   "how long a lock outlives an owner that died (10m, 5s at least); renewed while "
+                   "how long a lock outlives an owner that died (10m, 1s at least); renewed while "
                    "the command runs, which is ended should the lock be lost")
       ->type_name("TIME")
       ->needs(exclusive);

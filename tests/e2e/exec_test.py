@@ -240,11 +240,6 @@ class NodeCase(Clients, ExecCase):
     def client(self, action, url):
         return ["node", os.path.join(HERE, self.script), action, url, self.upload]
 
-    def check_tunnel(self, site, said, complaint):
-        # NODE_EXTRA_CA_CERTS names our CA, not the origin's: that it does not verify shows that the
-        # origin's own certificate came through.
-        self.assertIn("certificate", complaint)
-
     def test_plain_http(self):
         origin = Origin()
         self.addCleanup(origin.close)
@@ -555,6 +550,37 @@ class Exec(ExecCase):
         with self.assertRaises(OSError):
             socket.create_connection(("127.0.0.1", port), 2)
 
+    def run_with_state(self, state, *command, cwd=None, **more):
+        line = self.command(*command)
+        line[line.index("--state-dir") + 1] = state
+        return subprocess.run(line, capture_output=True, text=True, env=self.environment(**more), cwd=cwd, timeout=30)
+
+    def test_a_relative_state_directory(self):
+        """The command, and what it starts, may go elsewhere."""
+        here = tempfile.mkdtemp(dir=self.directory)
+        done = self.run_with_state("state", "sh", "-c", 'cd / && curl -sS "$0" && node -e "1"',
+                                   "https://%s:%d/hello" % (HOST, self.site().port), cwd=here)
+        self.assertEqual((done.returncode, done.stdout), (0, "hello\n"), done.stderr)
+
+    def test_a_stop_and_a_port_that_is_not_allowed_are_told_inside(self):
+        state = tempfile.mkdtemp(dir=self.directory)
+        line = [binary(), "exec", "--state-dir", state, "--standalone", "--set", RESOLVE, "--",
+                "curl", "-sS", "-w", " %{http_code} %{http_connect}", "https://%s:%d/" % (HOST, self.site().port)]
+        ask = lambda: subprocess.run(line, capture_output=True, text=True, env=self.environment(), timeout=30).stdout
+        denied = ask()
+        self.assertIn("proxy.connect_ports", denied)
+        self.assertTrue(denied.endswith(" 403 200"), denied)
+        open(os.path.join(state, "EMERGENCY_STOP"), "w").close()
+        stopped = ask()
+        self.assertIn("emergency-stop", stopped)
+        self.assertTrue(stopped.endswith(" 503 200"), stopped)
+
+    def test_a_ca_that_the_user_names_for_one_client_stays_trusted(self):
+        for name in ("GIT_SSL_CAINFO", "NODE_EXTRA_CA_CERTS"):
+            done = self.exec("sh", "-c", 'cat "$%s"' % name, environment=self.environment(**{name: self.authority.path}))
+            with open(self.authority.path) as file:
+                self.assertIn(file.read(), done.stdout.decode())
+
     def test_job_names(self):
         named = self.exec("sh", "-c", "echo $HTTPS_PROXY", options=("--job", "nightly sync/é")).stdout.decode()
         self.assertRegex(named, "^http://nightly_sync___:sluice@127.0.0.1:[0-9]+\n$")
@@ -577,7 +603,7 @@ class Exec(ExecCase):
         self.assertIn("settings of its own", warned.stderr)
         command.insert(2, "--standalone")
         alone = subprocess.run(command, capture_output=True, text=True, env=self.environment(), timeout=30)
-        self.assertIn("403", alone.stderr)  # by its own settings, only 443 and 8443
+        self.assertIn("proxy.connect_ports", alone.stdout)  # by its own settings, only 443 and 8443
         self.assertEqual(len(site.requests), 2)
         self.assertEqual(daemon.stop(), None)
         self.assertFalse(os.path.exists(os.path.join(state, "proxy.address")))
@@ -797,13 +823,13 @@ class Locks(ExecCase):
         self.assertGreaterEqual(codes.count(75), 1)
 
     def test_a_time_too_short_to_renew_in_is_refused(self):
-        for ttl in ("4s", "soon"):
+        for ttl in ("900ms", "soon"):
             done = self.attempt("hasty", ttl)
             self.assertEqual(done.returncode, 2)
             self.assertIn(b"--ttl: ", done.stderr)
 
     def test_a_dead_owners_lock_ends(self):
-        holder = self.hold("short", "5s")
+        holder = self.hold("short", "2s")
         self.assertEqual(self.attempt("short").returncode, 75)
         holder.kill()
         holder.wait()
