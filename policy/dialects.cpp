@@ -15,8 +15,9 @@ std::optional<Decimal> cut_decimal(std::string_view& text) {
   Decimal value;
   std::size_t n = 0;
   for (; n < text.size() && is_digit(text[n]); ++n) {
-    if (n == 18) return std::nullopt;
-    value.whole = value.whole * 10 + static_cast<std::uint64_t>(text[n] - '0');
+    // What is longer is as good as endless.
+    constexpr std::uint64_t most = 1'000'000'000'000'000'000;
+    value.whole = std::min(value.whole * 10 + static_cast<std::uint64_t>(text[n] - '0'), most);
   }
   if (n == 0) return std::nullopt;
   if (n + 1 < text.size() && text[n] == '.' && is_digit(text[n + 1])) {

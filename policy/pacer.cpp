@@ -255,6 +255,16 @@ Instant pace_opens_again(const Rules& rules, const PaceState& state, Instant now
   return earliest(rules, state, now);
 }
 
+bool pace_only_guesses(const Rules& rules, const PaceState& state, Instant now) {
+  const PaceIncident& incident = state.flight.incident;
+  const bool told = incident.named || incident.ban || incident.overload || incident.rollover;
+  if (!learns(rules) || !incident.open || told) return false;
+  if (state.learned.model != PaceModel::none || state.learned.hold > incident.hold) return false;
+  PaceState without = state;
+  without.flight.incident.hold = without.learned.hold = now;
+  return pace_opens(rules, without, now) <= now;
+}
+
 PaceTicket pace_take(const Rules& rules, PaceState& state, Instant now, double jitter,
                      bool tunnel) {
   PaceFlight& flight = state.flight;

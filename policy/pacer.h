@@ -126,6 +126,11 @@ Instant pace_opens(const Rules& rules, const PaceState& state, Instant now);
 // The same for one whose place is free by then: that which has just been refused.
 Instant pace_opens_again(const Rules& rules, const PaceState& state, Instant now);
 
+// Nothing but a guess keeps the next request back: the origin refuses, has not said for how long,
+// and nothing is known of its limit. It may go, one at a time, if it cannot wait: how long such a
+// host is left alone is the breaker's to say.
+bool pace_only_guesses(const Rules& rules, const PaceState& state, Instant now);
+
 // When an answer that is missing now is waited for no more: whoever sends long streams, or answers
 // when there is news, keeps nobody else waiting. Instant::max(): none is missing.
 Instant pace_gives_up(const PaceState& state, Instant now);

@@ -1,6 +1,7 @@
 #include "proxy/body_watch.h"
 
 #include <algorithm>
+#include <string>
 
 #include "proxy/http/chunks.h"
 
@@ -12,13 +13,24 @@ namespace {
 constexpr std::size_t kCodedTimes = 16, kLeastCoded = 64 * 1024;
 constexpr std::size_t kTrailerLimit = 4096;  // nobody looks at them here
 
+// Several lines are one list (RFC 9110 §5.3).
+std::string codings_of(const Head& response) {
+  std::string all;
+  for (const Field& field : response.fields) {
+    if (field.id != FieldName::content_encoding) continue;
+    if (!all.empty()) all += ',';
+    all += field.value;
+  }
+  return all;
+}
+
 }  // namespace
 
 BodyWatch::BodyWatch(MarkerScan scan, const Head& response) : scan_(std::move(scan)) {
   if (scan_.done()) return;
-  const Field* coding = response.find(FieldName::content_encoding);
-  if (coding == nullptr || equals_ignoring_case(trim(coding->value), "identity")) return;
-  decoder_ = make_decoder(coding->value, std::max(scan_.left() * kCodedTimes, kLeastCoded));
+  const std::string codings = codings_of(response);
+  if (codings.empty() || equals_ignoring_case(trim(codings), "identity")) return;
+  decoder_ = make_decoder(codings, std::max(scan_.left() * kCodedTimes, kLeastCoded));
   if (!decoder_) scan_ = {};
 }
 

@@ -14,6 +14,8 @@
 
 namespace sluice {
 
+inline double in_money(Micros amount) { return static_cast<double>(amount) / 1e6; }
+
 struct TermReport {
   const char* word = "";  // "daily"
   Span span;

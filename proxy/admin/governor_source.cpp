@@ -34,8 +34,6 @@ const HostState& newer(const HostState& in_use, const HostState& stored) {
   return stored.version > in_use.version ? stored : in_use;
 }
 
-double in_money(Micros amount) { return static_cast<double>(amount) / 1e6; }
-
 void add_period(Budget& budget, const TermReport& term, const BudgetConfig& config) {
   if (term.limit == 0) return;
   budget.periods.push_back({term.word, in_money(term.limit), in_money(term.spent),

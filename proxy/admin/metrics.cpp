@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <initializer_list>
 #include <utility>
 
@@ -215,17 +216,23 @@ Metrics::Sums Metrics::other(const std::vector<KeyRow>& rows,
   std::set<std::string, std::less<>> now;
   for (const KeyRow* row : own) now.insert(row->key);
   std::array<std::int64_t, kCounts> rest{};
+  std::vector<std::size_t> others;
   for (const KeyRow& row : rows) {
     const Sums sums = sums_of(row.counts);
+    const std::size_t hash = std::hash<std::string>{}(row.key);
     const bool has = now.contains(row.key), had = own_.contains(row.key);
+    const bool comes = has && std::binary_search(others_.begin(), others_.end(), hash);
+    if (!has) others.push_back(hash);
     for (std::size_t i = 0; i < kCounts; ++i) {
       const auto value = static_cast<std::int64_t>(sums[i]);
       if (!has) rest[i] += value;
-      if (begun_ && has != had) kept_[i] += has ? value : -value;
+      if (comes) kept_[i] += value;
+      if (had && !has) kept_[i] -= value;
     }
   }
   own_ = std::move(now);
-  begun_ = true;
+  std::sort(others.begin(), others.end());
+  others_ = std::move(others);
   Sums out{};
   for (std::size_t i = 0; i < kCounts; ++i) {
     // Keys that were forgotten would take it back: it stands still instead.

@@ -39,8 +39,8 @@ class Metrics {
   static Sums sums_of(const Counts& counts);
   Sums other(const std::vector<KeyRow>& rows, const std::vector<const KeyRow*>& own);
 
-  std::set<std::string, std::less<>> own_;  // keys with counters of their own
-  bool begun_ = false;
+  std::set<std::string, std::less<>> own_;    // keys with counters of their own
+  std::vector<std::size_t> others_;           // hashes of those counted together, in order
   std::array<std::int64_t, kCounts> kept_{};  // added to "other", so that it never jumps
   Sums last_other_{};
 };

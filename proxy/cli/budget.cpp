@@ -20,12 +20,10 @@ struct BudgetOptions {
   bool today = false, json = false;
 };
 
-double money(Micros amount) { return static_cast<double>(amount) / 1e6; }
-
 nlohmann::json term_json(const TermReport& term) {
-  return {{"name", term.span.name},          {"limit", money(term.limit)},
-          {"stop", money(term.most)},        {"used", money(term.used)},
-          {"spent", money(term.spent)},      {"reserved", money(term.reserved())},
+  return {{"name", term.span.name},          {"limit", in_money(term.limit)},
+          {"stop", in_money(term.most)},     {"used", in_money(term.used)},
+          {"spent", in_money(term.spent)},   {"reserved", in_money(term.reserved())},
           {"requests", term.requests},       {"stopped", term.stopped()},
           {"resets", iso_time(term.span.to)}};
 }
@@ -38,8 +36,9 @@ std::string as_json(const CostReport& report, const BudgetConfig& config, bool t
     nlohmann::json item{
         {"kind", line.kind},
         {"name", line.name},
-        {"today", {{"spent", money(line.today)}, {"requests", line.requests_today}}}};
-    if (!today) item["month"] = {{"spent", money(line.month)}, {"requests", line.requests_month}};
+        {"today", {{"spent", in_money(line.today)}, {"requests", line.requests_today}}}};
+    if (!today)
+      item["month"] = {{"spent", in_money(line.month)}, {"requests", line.requests_month}};
     out["lines"].push_back(std::move(item));
   }
   return to_text(out) + "\n";
@@ -92,6 +91,8 @@ std::string as_text(const CostReport& report, const BudgetConfig& config, const 
   if (!today) out += sentence_of(report.month, config, terminal, now);
   if (config.daily <= 0 && config.monthly <= 0)
     out += "No budget is set: [budget] daily and monthly in sluice.toml hold what costs back.\n";
+  if (report.spenders.empty() && report.day.used + report.month.used > 0)
+    return out + "What it went to is written down within a second.\n";
   if (report.spenders.empty())
     return out + "Nothing has cost anything yet; [cost] in a policy says what a request costs.\n";
   out += "\n" + table(report, terminal, today);

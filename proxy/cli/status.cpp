@@ -112,9 +112,40 @@ nlohmann::json with_daemon(nlohmann::json key, const std::optional<DaemonView::B
   return key;
 }
 
+bool is_set(const BudgetConfig& config) { return config.daily > 0 || config.monthly > 0; }
+
+Result<CostReport> spent(const Memory& memory, UtcTime now) {
+  const BudgetConfig& config = memory.loaded.config.budget;
+  const auto zone = load_zone(config.zone);
+  if (!zone) return Error{"budget.zone: " + zone.error()};
+  return cost_report(*memory.store, config, *zone, now);
+}
+
+std::vector<const TermReport*> limited_terms(const CostReport& report) {
+  std::vector<const TermReport*> out;
+  for (const TermReport* term : {&report.day, &report.month}) {
+    if (term->limit > 0) out.push_back(term);
+  }
+  return out;
+}
+
+// null: there is none, or it cannot be read.
+nlohmann::json budget_json(const Result<CostReport>& report, const BudgetConfig& config) {
+  if (!is_set(config) || !report) return nullptr;
+  nlohmann::json out{{"currency", config.currency}};
+  for (const TermReport* term : limited_terms(*report)) {
+    out[term->word] = {{"limit", in_money(term->limit)},
+                       {"used", in_money(term->used)},
+                       {"stopped", term->stopped()},
+                       {"resets", iso_time(term->span.to)}};
+  }
+  return out;
+}
+
 std::string as_json(const Memory& memory, const std::vector<KnownKey>& keys,
                     const DaemonView& daemon, const std::vector<NotedAnomaly>& anomalies,
-                    const std::vector<ListedJob>& jobs, const ClockPair& now) {
+                    const std::vector<ListedJob>& jobs, const Result<CostReport>& costs,
+                    const ClockPair& now) {
   nlohmann::json out{{"at", iso_time(now.utc)}, {"keys", nlohmann::json::array()}};
   for (const KnownKey& known : keys)
     out["keys"].push_back(with_daemon(
@@ -124,6 +155,7 @@ std::string as_json(const Memory& memory, const std::vector<KnownKey>& keys,
   out["jobs"] = nlohmann::json::array();
   for (const ListedJob& job : jobs)
     out["jobs"].push_back(job_json(job, memory.loaded.config.jobs, now));
+  out["budget"] = budget_json(costs, memory.loaded.config.budget);
   out["stop"] = memory.stop ? nlohmann::json(*memory.stop) : nlohmann::json(nullptr);
   out["refused_policies"] = nlohmann::json::array();
   for (const Diagnostic& problem : memory.rules->load().problems)
@@ -164,16 +196,12 @@ std::string refused_policies(const Memory& memory, const Terminal& terminal) {
 }
 
 // "budget   daily 0.30 of 1.00 USD". Empty: there is none.
-std::string budget_line(Memory& memory, const Terminal& terminal, UtcTime now) {
-  const BudgetConfig& config = memory.loaded.config.budget;
-  if (config.daily <= 0 && config.monthly <= 0) return {};
-  const auto zone = load_zone(config.zone);
-  const auto report = zone ? cost_report(*memory.store, config, *zone, now)
-                           : Result<CostReport>(Error{"budget.zone: " + zone.error()});
+std::string budget_line(const Result<CostReport>& report, const BudgetConfig& config,
+                        const Terminal& terminal) {
+  if (!is_set(config)) return {};
   if (!report) return "\nbudget " + report.error() + "\n";
   std::string out;
-  for (const TermReport* term : {&report->day, &report->month}) {
-    if (term->limit == 0) continue;
+  for (const TermReport* term : limited_terms(*report)) {
     out += (out.empty() ? "" : ", ") + std::string(term->word) + " " + format_money(term->used) +
            " of " + format_money(term->limit) + " " + config.currency;
     if (term->stopped()) out += " (stopped)";
@@ -201,15 +229,16 @@ int show(Memory& memory, const StatusOptions& options, const Terminal& terminal)
   if (!anomalies) return complain(anomalies.error(), kExitUnreachable);
   memory.stop = find_stop(memory.loaded.state_dir);
   const DaemonView daemon(memory.loaded.state_dir);
+  const Result<CostReport> costs = spent(memory, now.utc);
   const std::string about_jobs = job_table(*jobs, memory.loaded.config, terminal, now);
   std::string out;
   if (options.json) {
-    out = as_json(memory, *keys, daemon, *anomalies, *jobs, now);
+    out = as_json(memory, *keys, daemon, *anomalies, *jobs, costs, now);
   } else if (!keys->empty() || !about_jobs.empty()) {
     if (!keys->empty())
       out = table(memory, *keys, daemon, terminal, now.mono) + (about_jobs.empty() ? "" : "\n");
     if (options.key) out += details(*keys, now);
-    out += about_jobs + budget_line(memory, terminal, now.utc);
+    out += about_jobs + budget_line(costs, memory.loaded.config.budget, terminal);
     out += going_on(*anomalies, terminal) + refused_policies(memory, terminal);
   } else if (options.key) {
     out = "nothing is known about " + *options.key + ": it lets requests through\n";

@@ -102,18 +102,22 @@ Gate::Pass Gate::pass(const Journey& who, double jitter, Instant now) {
   }
   if (act == Act::hold || act == Act::refuse) return out;
 
+  const Instant patience = who.arrived + rules.hold.max_wait;
+  const auto hopeless = [&](Instant at) {
+    return now >= patience || (at > patience && at != Instant::max());
+  };
   const auto later = [&](Instant at) -> Pass {
     if (before) state_ = std::move(*before);  // the lease was not used
-    const Instant patience = who.arrived + rules.hold.max_wait;
-    const bool hopeless = now >= patience || (at > patience && at != Instant::max());
-    if (hopeless) return {Act::refuse, at};
+    if (hopeless(at)) return {Act::refuse, at};
     const Instant again = at == Instant::max() ? pace_gives_up(pace_, now) : at;
     return {Act::hold, std::min(again, patience)};
   };
   if (!watches && unusual_.next_at() > now) return later(unusual_.next_at());
   if (who.crawl_delay) pace_.flight.crawl_delay = *who.crawl_delay;
   const Instant opens = watches ? now : pace_opens(rules, pace_, now);
-  if (opens > now) return later(opens);
+  if (opens > now && !(hopeless(opens) && pace_only_guesses(rules, pace_, now))) {
+    return later(opens);
+  }
   if (allowances_ != nullptr && Allowances::concern(who)) take_allowance(who, now, out);
   // What an allowance stops was never sent: to the pace it is as if nobody had asked.
   if (out.act == act) out.pace = pace_take(rules, pace_, now, jitter, who.tunnel);
@@ -213,6 +217,7 @@ Gate::Asked Gate::answer(Journey& who, Asker& asker, Mailbox& mailbox, double ji
                          Effects& out) {
   using Act = Decision::Act;
   last_used_ = now;
+  if (state_.version == 0) record_.touch();  // so that it is listed while it waits for an answer
   const Rules& rules = *who.match.rules;
   if (rules_ != &rules) follow(who.match);
   const bool behind_others = waiting() > 0 && who.tries == 0 && rules.mode == Mode::enforce;

@@ -19,7 +19,8 @@ namespace {
 constexpr Duration kQuiet = 10min;          // then a gate that nobody uses is forgotten here
 constexpr Duration kForgetAfter = 7 * 24h;  // and then, if it is closed, in the store
 constexpr std::size_t kSweepAtOnce = 200;
-constexpr unsigned kFlushEvery = 5;  // seconds
+constexpr unsigned kFlushEvery = 5;     // seconds, when there are more keys than
+constexpr std::size_t kFewKeys = 1000;  // these, which are written down every second
 
 std::atomic<std::uint64_t> next_generation{1};
 
@@ -408,7 +409,7 @@ void Governor::tell_news() {
 void Governor::keep_house() {
   watch_anomalies();
   tell_news();
-  if (++seconds_ % kFlushEvery == 0) flush();
+  if (++seconds_ % kFlushEvery == 0 || gates_.size() <= kFewKeys) flush();
   jobs_.flush(clock_now());
   allowances_.tidy();
   if (seconds_ % 60 == 0) gates_.remove_idle(monotonic_now(), kQuiet);

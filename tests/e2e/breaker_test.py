@@ -78,6 +78,18 @@ class Trips(BreakerCase):
         self.assertEqual(self.statuses(origin, 6, proxy), [429, 429, 429, 503, 503, 503])
         self.assertEqual(len(origin.requests), 3)
 
+    def test_so_with_the_pace_that_is_learned_by_default(self):
+        """It has only a guess of when to ask again, and that is not what requests are refused by."""
+        for breaker in ('consecutive = 3\ncooldown = ["5m"]', 'cooldown = ["5m"]'):
+            with self.subTest(breaker):
+                proxy = self.enforcing('hosts = ["*"]\n[breaker]\n%s\n[retry]\nmax = 0\n' % breaker)
+                origin = self.origin(replying(TOO_MANY))
+                answers = [self.fetch(origin.url(), proxy=proxy) for _ in range(6)]
+                self.assertEqual([a.status for a in answers], [429, 429, 429, 503, 503, 503])
+                self.assertEqual({a.get("Sluice-Reason") for a in answers[3:]}, {"breaker-open"})
+                self.assertIn(int(answers[3].get("Retry-After")), range(290, 331))
+                self.assertEqual(len(origin.requests), 3)
+
     def test_consecutive_server_errors(self):
         proxy = self.enforcing()
         origin = self.origin(replying(response_bytes(b"oops", "500 Internal Server Error")))

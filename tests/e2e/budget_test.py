@@ -340,6 +340,9 @@ class Reports(BudgetCase):
         self.assertRegex(run(), r"(?m)^nightly +ok +3 +0 +0 +\d+ +(-|\d+ ms) +0 +0\.30 USD +\d.* ago$")
         job, = json.loads(run("--json"))["jobs"]
         self.assertEqual((job["name"], job["requests"], job["spent"]), ("nightly", 3, 0.3))
+        self.assertIsNone(json.loads(run("--json"))["budget"], "none is set here")
+        budget = json.loads(run("--json", "--set", DAILY[0]))["budget"]
+        self.assertEqual((budget["currency"], budget["daily"]["limit"], budget["daily"]["used"]), ("USD", 1.0, 0.3))
 
 
 # One request costs 0.01; of 10.00, 8.00 may be spent: 800 requests, in blocks of 0.04.

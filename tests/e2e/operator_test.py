@@ -130,12 +130,29 @@ class Numbers(OperatorCase):
 
         origin, client = self.origin(replying(answer)), self.client()
         self.assertEqual(self.fetch(origin.url()).status, 200)
-        # A key is listed once it is in the store.
-        self.assertTrue(eventually(lambda: self.read("/api/keys")["keys"], 15))
+        self.assertTrue(eventually(lambda: self.read("/api/keys")["keys"], 5))
         client.send(message.request_bytes("GET", origin.url("/slow"), ["Host: " + origin.authority]))
         self.assertTrue(eventually(lambda: len(origin.requests) == 2))
         time.sleep(1.1)  # older than a copy of the keys lives
         self.assertEqual(self.read("/api/status")["in_flight"], 1)
+
+    def test_a_new_host_that_does_not_answer_is_listed(self):
+        """With whoever waits for it, for as long as that lasts."""
+        self.run_proxy(policies={"one": 'hosts = ["127.0.0.1"]\n[pace]\nmax_concurrency = 1\n'})
+        release = threading.Event()
+        self.addCleanup(release.set)
+
+        def answer(_):
+            release.wait(60)
+            return message.response_bytes(b"ok")
+
+        origin = self.origin(replying(answer))
+        for _ in range(3):
+            self.client().send(message.request_bytes("GET", origin.url(), ["Host: " + origin.authority]))
+        self.assertTrue(eventually(lambda: self.read("/api/keys")["keys"], 5))
+        self.assertTrue(eventually(lambda: self.read("/api/status")["held"] == 2, 5))
+        row = self.read("/api/keys")["keys"][0]
+        self.assertEqual((row["key"], row["in_flight"], row["held"]), (origin.authority, 1, 2))
 
     def test_a_key_of_another_life_has_its_policy(self):
         self.run_proxy(policies={"mine": 'hosts = ["127.0.0.1"]\n'})

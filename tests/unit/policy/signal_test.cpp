@@ -114,12 +114,19 @@ TEST_CASE("a reset value in all its forms") {
   }
 }
 
+TEST_CASE("a reset value of any length: the longest there is") {
+  for (const char* text :
+       {"9999999999999999999", "18446744073709551616", "99999999999999999999999"}) {
+    CAPTURE(text);
+    REQUIRE(read_reset(text, date));
+    CHECK(read_reset(text, date)->wait == kLongestDuration);
+  }
+}
+
 TEST_CASE("a reset value that is none: unknown, never now") {
-  for (const char* text : {"",    " ",    "-1",       "-5s",   "+5",
-                           "1e3", "0x10", "soon",     "5 s",   "1m-2s",
-                           "5x",  ".5",   "5.",       "1.2.3", "9999999999999999999",
-                           "NaN", "inf",  "\xff\xff", "1,5",   "12ms;",
-                           "ms"}) {
+  for (const char* text :
+       {"",   " ",  "-1", "-5s",   "+5",  "1e3", "0x10",     "soon", "5 s",   "1m-2s",
+        "5x", ".5", "5.", "1.2.3", "NaN", "inf", "\xff\xff", "1,5",  "12ms;", "ms"}) {
     CAPTURE(text);
     CHECK_FALSE(read_reset(text, date));
   }

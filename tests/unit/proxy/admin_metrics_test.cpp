@@ -192,6 +192,16 @@ TEST_CASE("metrics: no counter goes back or jumps when a key comes into its own"
   CHECK(page.read()[other] == 958);
 }
 
+TEST_CASE("metrics: a key that is new and busy was never among the others") {
+  Scrape page;
+  page.add("first", 7);
+  const std::string other = R"(sluice_key_outcomes_total{key="other",outcome="success"})";
+  CHECK(page.read()[other] == 0);
+  page.add("second", 3);
+  CHECK(page.read()[other] == 0);
+  CHECK(page.read()[R"(sluice_key_outcomes_total{key="second",outcome="success"})"] == 3);
+}
+
 TEST_CASE("metrics: a host that is called other is counted there") {
   Scrape page;
   page.add("other", 5);
