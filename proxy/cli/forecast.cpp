@@ -8,6 +8,7 @@
 #include "policy/units.h"
 #include "proxy/access.h"
 #include "proxy/budget_term.h"
+#include "proxy/cli/daemon_view.h"
 #include "proxy/cost_report.h"
 #include "proxy/governor/allowances.h"
 #include "proxy/job_table.h"
@@ -87,6 +88,36 @@ std::optional<Forecast> by_pace(const Foreseeable& request, const ClockPair& now
       "it would be held for up to " + format_duration(left) + ", by the pace that was learned"};
 }
 
+// Those who are on their way or wait. Only a daemon knows of them: without one there are none.
+std::optional<Forecast> by_others(const Memory& memory, const Foreseeable& request) {
+  const Rules& rules = *request.match.rules;
+  const DaemonView daemon(memory.loaded.state_dir);
+  const auto busy = daemon.of(request.known.key).value_or(DaemonView::Busy{});
+  const std::uint64_t places = rules.pace.max_concurrency;
+  const bool full = places > 0 && busy.in_flight >= places;
+  if (!full && busy.held == 0) return std::nullopt;
+  const std::string why = full ? "pace.max_concurrency = " + std::to_string(places) + " is used up"
+                               : "others wait before it";
+  const std::string held = std::to_string(busy.held);
+  if (busy.held >= rules.hold.max_queue)
+    return refused("503 queue-full, " + held + " wait already");
+  if (rules.hold.max_wait <= Duration(0)) return refused("503 hold-timeout, " + why);
+  return Forecast{true, "hold",
+                  "it would be held for up to " + format_duration(rules.hold.max_wait) +
+                      ", because " + why + " (" + held + " waiting)"};
+}
+
+// What requests keep between them, whenever the one before went.
+std::string spacing_words(const Foreseeable& request) {
+  const PaceRules& pace = request.match.rules->pace;
+  const bool linear = pace.adapt == Adapt::linear;
+  const Duration spacing =
+      pace.min_delay + (linear ? request.known.state->pace.delay : Duration(0));
+  return spacing > Duration(0)
+             ? ", at least " + format_duration(spacing) + " after the one before it"
+             : std::string();
+}
+
 std::optional<Forecast> by_budget(Memory& memory, const Foreseeable& request,
                                   const ClockPair& now) {
   const BudgetConfig& config = memory.loaded.config.budget;
@@ -150,6 +181,8 @@ Forecast forecast(Memory& memory, const Foreseeable& request, const ClockPair& n
   if (!asks || !enforced) return out;
   if (auto used_up = by_limits(memory, request, now)) return *std::move(used_up);
   if (auto slowed = by_pace(request, now)) return *std::move(slowed);
+  if (auto behind = by_others(memory, request)) return *std::move(behind);
+  out.text += spacing_words(request);
   return out;
 }
 

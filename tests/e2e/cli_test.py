@@ -410,6 +410,31 @@ class WithDaemon(CommandCase):
         told = self.out("explain", origin.url(), code=1)
         self.assertRegex(told, r"now      it would be refused: 429 limit, .* Retry-After: 3[56]\d\d\n$")
 
+    def test_who_is_on_the_way_is_explained(self):
+        release = threading.Event()
+        self.addCleanup(release.set)
+
+        def slow(visit):
+            visit.read_request()
+            release.wait(60)
+
+        policy = ENFORCE.replace('"0s"', '"30s"\nmax_queue = 1') + '[pace]\nmax_concurrency = 1\nmin_delay = "20ms"\n'
+        proxy = self.start(policy=policy, admin="127.0.0.1:%d" % free_port())
+        self.use(proxy)
+        origin = self.origin(slow)
+        self.assertTrue(self.out("explain", origin.url()).endswith(
+            "it would be forwarded, at least 20 ms after the one before it\n"))
+        for sentence, code in (("it would be held for up to 30 s, because pace.max_concurrency = 1 is used up (0 waiting)\n", 0),
+                               ("it would be refused: 503 queue-full, 1 wait already\n", 1)):
+            self.client(proxy).send("GET %s HTTP/1.1\r\nHost: x\r\n\r\n" % origin.url())
+            deadline = time.monotonic() + 10
+            while True:
+                done = subprocess.run(self.command("explain", origin.url()), capture_output=True, text=True, timeout=20,
+                                      env=self.environment())
+                if done.stdout.endswith(sentence) or time.monotonic() > deadline:
+                    break
+            self.assertEqual((done.returncode, done.stdout.splitlines(True)[-1][9:]), (code, sentence))
+
     def test_the_caps_of_a_job_are_explained(self):
         proxy, origin = self.start("jobs.max_requests=2", policy=ENFORCE), self.origin()
         self.use(proxy)
