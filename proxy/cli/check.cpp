@@ -29,8 +29,18 @@ std::string counted(std::size_t n, const char* one, const char* many) {
   return std::to_string(n) + " " + (n == 1 ? one : many);
 }
 
+// By its name, or else by what is in it: a policy has hosts, and none of these sections.
 bool is_configuration(const std::string& file) {
-  return std::filesystem::path(file).filename() == "sluice.toml";
+  if (std::filesystem::path(file).filename() == "sluice.toml") return true;
+  const Result<std::string> text = read_text_file(file);
+  if (!text) return false;
+  TomlDocument document({file, *text});
+  const TomlTable root = document.root();
+  constexpr std::string_view sections[] = {"proxy",   "access", "store",   "tls",
+                                           "log",     "jobs",   "admin",   "budget",
+                                           "anomaly", "alerts", "defaults"};
+  return !root.has("hosts") && std::any_of(std::begin(sections), std::end(sections),
+                                           [&](std::string_view name) { return root.has(name); });
 }
 
 int conclude(const Tally& tally, std::ostream& out) {

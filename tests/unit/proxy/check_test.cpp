@@ -49,6 +49,18 @@ TEST_CASE("check: nothing to complain about") {
   CHECK(check(folder, {}, flags).text == "ok: 1 configuration, 2 policies\n");  // as `run` would
 }
 
+TEST_CASE("check: a configuration by another name is known by its sections") {
+  const Folder folder;
+  folder.write("mine.toml", "[proxy]\nworkers = 1\n");
+  folder.write("wrong.toml", "[proxy]\nworker = 1\n");
+  folder.write("stray.toml", "hosts = ['a.test']\n[proxy]\nworkers = 1\n");
+  CHECK(check(folder, {"mine.toml"}).text == "ok: 1 configuration, 0 policies\n");
+  CHECK(check(folder, {"wrong.toml"})
+            .text.starts_with(
+                "wrong.toml:2:1: unknown key 'worker' in [proxy]; did you mean 'workers'?\n"));
+  CHECK(check(folder, {"stray.toml"}).code == 2);
+}
+
 TEST_CASE("check: warns of what needs to look inside HTTPS, and is content otherwise") {
   const Folder folder;
   folder.write("priced.toml", "hosts = ['a.test']\n[cost]\nheader = 'x-cost'\n");
