@@ -54,6 +54,10 @@ std::optional<bool> write_line(const std::string& path, const std::string& line)
 
 Result<bool> write_stop_file(const std::string& directory, const std::string& reason) {
   const std::string path = stop_path(directory);
+  if (reason.empty()) {  // a second order does not take the reason of the first one away
+    const auto there = read_stop_file(directory);
+    if (there && *there && !(*there)->empty()) return true;
+  }
   std::error_code failed;
   std::filesystem::create_directories(directory, failed);
   if (failed) return Error{directory + " cannot be made: " + failed.message()};

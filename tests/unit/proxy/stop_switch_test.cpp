@@ -95,6 +95,15 @@ TEST_CASE("stop file: made together with its directory, not through a link") {
   CHECK(reason_in(directory) == "x");
 }
 
+TEST_CASE("stop file: a second order changes the reason, unless it has none") {
+  const TempDirectory directory;
+  REQUIRE(write_stop_file(directory.path(), "runs wild"));
+  REQUIRE(write_stop_file(directory.path(), ""));
+  CHECK(reason_in(directory) == "runs wild");
+  REQUIRE(write_stop_file(directory.path(), "still does"));
+  CHECK(reason_in(directory) == "still does");
+}
+
 TEST_CASE("emergency stop: follows the file") {
   const TempDirectory directory;
   Changes changes;
