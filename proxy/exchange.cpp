@@ -117,6 +117,7 @@ void Exchange::refuse_unreadable(const Fault& fault) {
     phase_ = Phase::broken;
     return;
   }
+  if (phase_ == Phase::idle) target_ = {};  // that of the request before it
   if (phase_ == Phase::idle && worker_.access_log() != nullptr) {
     entry_ = {};
     entry_.id = worker_.next_id();

@@ -10,6 +10,8 @@ namespace sluice {
 namespace {
 
 constexpr std::size_t kSizeLineLimit = 4096;
+// What the lines of all chunks may take beyond this for each, and beyond the data.
+constexpr std::uint64_t kLineForFree = 16, kMostWasted = 16 * 1024;
 constexpr std::uint64_t kLargestBeforeDigit = (std::uint64_t{1} << 58) - 1;
 
 int hex_digit(unsigned char c) {
@@ -26,6 +28,7 @@ void ChunkReader::begin() {
   state_ = State::first_digit;
   left_ = 0;
   line_size_ = trailer_size_ = 0;
+  wasted_ = 0;
   line_.clear();
   trailers_.clear();
   if (!withheld_.empty()) withheld_.clear();
@@ -65,6 +68,7 @@ ChunkReader::Event ChunkReader::next(std::string_view& in) {
       case State::trailer_lf: return read_trailer(in);
       case State::line_feed:
         if (c != '\n') return fail("a line of the chunked body does not end in CRLF");
+        if (!is_worth_its_line()) return fail("the chunk extensions are much longer than the data");
         state_ = left_ > 0 ? State::data : State::trailer;
         break;
       default:
@@ -129,6 +133,14 @@ bool ChunkReader::read_size_line(unsigned char c) {
     case State::after_value: return end_size_line(c);
     default: return false;
   }
+}
+
+// Extensions are thrown away (RFC 9112 §7.1.1), and so are not to be what a body mostly is. Pieces
+// of a byte each are fine.
+bool ChunkReader::is_worth_its_line() {
+  const std::uint64_t for_free = kLineForFree + 2 * std::min(left_, kMostWasted);
+  wasted_ = std::max(wasted_ + line_size_, for_free) - for_free;
+  return wasted_ <= kMostWasted;
 }
 
 // What may come behind a complete size, name or value.

@@ -55,6 +55,7 @@ class ChunkReader {
 
   bool read_size_line(unsigned char c);
   bool end_size_line(unsigned char c);
+  bool is_worth_its_line();
   bool end_trailer_line();
   Event read_trailer(std::string_view& in);
   Event fail(std::string_view why);
@@ -63,6 +64,7 @@ class ChunkReader {
   State state_ = State::first_digit;
   std::uint64_t left_ = 0;     // of the chunk
   std::size_t line_size_ = 0;  // of the size line so far
+  std::uint64_t wasted_ = 0;   // by the size lines, see is_worth_its_line()
   std::size_t trailer_size_ = 0;
   std::string line_;  // of the trailer section, so far
   std::string trailers_;

@@ -211,10 +211,11 @@ Reader::Event Reader::finish_head(std::string_view raw) {
     }
     if (head_.status < 100) return fail(400, "the status code is less than 100");
   }
-  // RFC 9112 §9.3: to a proxy, keep-alive in an HTTP/1.0 request means nothing.
+  // Not by llhttp's own word, which knows no tab behind an element. RFC 9112 §9.3: to a proxy,
+  // keep-alive in an HTTP/1.0 request means nothing.
   const bool stays_by_word =
-      kind_ == Kind::response && (parser_.flags & F_CONNECTION_KEEP_ALIVE) != 0;
-  head_.close = (parser_.flags & F_CONNECTION_CLOSE) != 0 || (head_.minor == 0 && !stays_by_word);
+      kind_ == Kind::response && head_.lists(FieldName::connection, "keep-alive");
+  head_.close = head_.lists(FieldName::connection, "close") || (head_.minor == 0 && !stays_by_word);
   if (!decide_framing()) return Event::error;
 
   switch (head_.framing) {

@@ -118,6 +118,21 @@ TEST_CASE("chunks: what is none") {
   }
 }
 
+TEST_CASE("chunks: extensions that are most of the body") {
+  const std::string ends = "0\r\n\r\n";
+  std::string small, large;
+  for (int i = 0; i < 5000; ++i) small += "1;a=b;c=d;e=f\r\nx\r\n";
+  CHECK(decode(small + ends, 1000) == std::string(5000, 'x') + "|");
+  for (int i = 0; i < 50; ++i) large += "1;" + std::string(490, 'a') + "\r\nx\r\n";
+  const std::string cut = decode(large + ends, 1000);
+  CHECK(cut.ends_with("!the chunk extensions are much longer than the data"));
+  CHECK(cut.size() < 100);
+  std::string paid;
+  for (int i = 0; i < 50; ++i)
+    paid += "12c;" + std::string(490, 'a') + "\r\n" + std::string(300, 'x') + "\r\n";
+  CHECK(decode(paid + ends, 1000) == std::string(15000, 'x') + "|");
+}
+
 TEST_CASE("chunks: not the whole of it") {
   for (const std::string bytes : {"", "5", "5\r", "5\r\n", "5\r\nhell", "5\r\nhello",
                                   "5\r\nhello\r\n", "0\r\n", "0\r\n\r", "0\r\nA: b\r\n"}) {

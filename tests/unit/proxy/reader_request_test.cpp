@@ -85,6 +85,10 @@ TEST_CASE("reader: requests and what they are read as") {
        "GET http://a/ HTTP/1.0\nConnection: Keep-Alive\nframing none, then close\nend\n"},
       {"HTTP/1.0 with a body", "POST http://a/ HTTP/1.0\r\nContent-Length: 2\r\n\r\nhi",
        "POST http://a/ HTTP/1.0\nContent-Length: 2\nframing length 2, then close\nbody hi\nend\n"},
+      {"HTTP/1.1 that closes, with a tab behind it",
+       "GET http://a/ HTTP/1.1\r\nHost: a\r\nConnection: close\t, x\r\nConnection: y\r\n\r\n",
+       "GET http://a/ HTTP/1.1\nHost: a\nConnection: close\t, x\nConnection: y\nframing none, then "
+       "close\nend\n"},
       {"HTTP/1.1 that closes", "GET http://a/ HTTP/1.1\r\nHost: a\r\nConnection: x, CLOSE\r\n\r\n",
        "GET http://a/ HTTP/1.1\nHost: a\nConnection: x, CLOSE\nframing none, then close\nend\n"},
   };
