@@ -197,9 +197,9 @@ Result<ClientFiles> write_client_files(const std::string& directory, const std::
   std::string wgetrc = wget_settings(environment, directory);
   append(wgetrc, "");  // whole lines, so that it is the same text inside another exec
   const std::string place = directory + "/" + name_of({bundle, additions, wgetrc, kNodeShim});
-  const ClientFiles files{place + "/additions.pem", place + "/ca-bundle.pem",
-                          place + "/truststore.jks", place + "/wgetrc", place + "/php",
-                          place + "/node-proxy.cjs"};
+  const ClientFiles files{
+      place + "/additions.pem", place + "/ca-bundle.pem", place + "/truststore.jks",
+      place + "/wgetrc",        place + "/php",           place + "/node-proxy.cjs"};
   std::error_code failed;
   std::filesystem::create_directories(files.php_ini, failed);
   // The user's settings of wget may hold a password.
@@ -211,12 +211,10 @@ Result<ClientFiles> write_client_files(const std::string& directory, const std::
   const std::string php =
       "openssl.cafile = \"" + files.bundle + "\"\ncurl.cainfo = \"" + files.bundle + "\"\n";
   const std::string shim(kNodeShim);
-  const std::pair<std::string, const std::string*> texts[] = {{files.additions, &additions},
-                                                              {files.bundle, &bundle},
-                                                              {files.trust_store, &*trust_store},
-                                                              {files.wgetrc, &wgetrc},
-                                                              {files.php_ini + "/sluice.ini", &php},
-                                                              {files.node_shim, &shim}};
+  const std::pair<std::string, const std::string*> texts[] = {
+      {files.additions, &additions},         {files.bundle, &bundle},
+      {files.trust_store, &*trust_store},    {files.wgetrc, &wgetrc},
+      {files.php_ini + "/sluice.ini", &php}, {files.node_shim, &shim}};
   for (const auto& [path, text] : texts) {
     if (const auto written = put(path, *text); !written) return Error{written.error()};
   }
