@@ -3,6 +3,7 @@
 import json
 
 from harness.case import ProxyCase
+from harness.message import read_response
 from harness.origin import silent_port
 
 
@@ -54,6 +55,14 @@ class Errors(ProxyCase):
         client, origin = self.client(), self.origin()
         self.assertEqual(self.fetch(self.refused_url(), client=client).status, 502)
         self.assertEqual(self.fetch(origin.url(), client=client).status, 200)
+
+    def test_what_cannot_be_read_names_no_host(self):
+        """Least of all that of the request before it."""
+        origin, client = self.origin(), self.client()
+        client.send("GET %s HTTP/1.1\r\nHost: %s\r\n\r\n" % (origin.url(), origin.authority))
+        self.assertEqual(read_response(client).status, 200)
+        client.send(b"GET bad\x01 HTTP/1.1\r\n\r\n")
+        self.assertNotIn("host", self.assert_problem(read_response(client), 400, "bad-request"))
 
     def test_head_gets_no_body(self):
         client, origin = self.client(), self.origin()

@@ -127,6 +127,18 @@ TEST_CASE("body watch: a block in every coding, whole, in pieces and byte by byt
   }
 }
 
+TEST_CASE("body watch: codings on lines of their own are one list") {
+  const std::string body = brotli(gzip(std::string(kBlock)));
+  for (const bool in_order : {true, false}) {
+    Head head;
+    head.status = 200;
+    for (const char* coding : {in_order ? "gzip" : "br", in_order ? "br" : "gzip"})
+      head.fields.push_back({"Content-Encoding", coding, FieldName::content_encoding});
+    BodyWatch looking(MarkerScan(builtin_body_markers(), 200, kScan), head);
+    CHECK(looking.feed(body).has_value() == in_order);
+  }
+}
+
 TEST_CASE("body watch: what came with the head, in every framing") {
   const MarkerScan scan(builtin_body_markers(), 429, kScan);
   const std::string page(kBlock);
